@@ -1,0 +1,1 @@
+"""What programs are: SSA operations, types, text, verifier, rewriting, interpreter."""
