@@ -1,0 +1,66 @@
+# Every target does its own set-up: a virtual environment in .venv, pinned installs, then the job. A second run skips what is
+# already there (stamp files inside .venv), so `make test` on a fresh machine needs only Python, pip and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+EDITABLE := $(PIP) --no-deps --no-build-isolation --editable .
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+OPS_ARGS ?=
+
+.PHONY: help demo test quick-test lint typecheck bench test-ops test-peers clean distclean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m pip install --quiet virtualenv && $(PYTHON) -m virtualenv --quiet $(VENV); }
+
+$(VENV)/.stamp-demo: requirements/base.txt requirements/demo.txt pyproject.toml | $(BIN)/python
+	$(PIP) -r requirements/demo.txt
+	$(EDITABLE)
+	@touch $@
+
+$(VENV)/.stamp-test: requirements/base.txt requirements/demo.txt requirements/test.txt pyproject.toml | $(BIN)/python
+	$(PIP) -r requirements/test.txt
+	$(EDITABLE)
+	@touch $@
+
+$(VENV)/.stamp-bench: $(VENV)/.stamp-test requirements/bench.txt
+	$(PIP) -r requirements/bench.txt
+	@touch $@
+
+demo: $(VENV)/.stamp-demo  ## compile BERT, GPT-2 and ResNet-50 and compare them with eager
+	$(BIN)/python -m bench.demo
+
+test: lint typecheck  ## everything that continuous integration checks
+	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+quick-test: $(VENV)/.stamp-test  ## the tests without the slow ones
+	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS)
+
+lint: $(VENV)/.stamp-test  ## ruff, and the order of the layers
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+typecheck: $(VENV)/.stamp-test  ## mypy --strict
+	$(BIN)/mypy
+
+bench: $(VENV)/.stamp-bench  ## workloads against eager and the peers (BENCH_ARGS="--workload bert --peer eager,lamina")
+	$(BIN)/python -m bench $(BENCH_ARGS)
+
+test-ops: $(VENV)/.stamp-test  ## all of torch's operator database against eager (resumable; OPS_ARGS="--only add")
+	$(BIN)/python -m tests.parity $(OPS_ARGS)
+
+test-peers: $(VENV)/.stamp-bench  ## the benchmark harness and its peers on one small workload
+	$(BIN)/python -m pytest -q tests/peers $(PYTEST_ARGS)
+
+clean:  ## remove caches and results
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info
+	rm -rf bench/results tests/parity/results
+	find lamina tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean  ## remove the virtual environment too
+	rm -rf $(VENV)
