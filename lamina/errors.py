@@ -1,8 +1,8 @@
 """The three kinds of failure, each drawn at the user's source line: UserError, Unsupported, CompilerBug.
 
 `UserError` is the caller's to fix and says what is allowed. `Unsupported` is a known limit of ours and says
-what to do instead; under `lamina.compile` it becomes an eager call and a remark. `CompilerBug` is ours and names
-the folder that replays it.
+what to do instead; under `lamina.compile` it becomes an eager call and a remark. `CompilerBug` is ours and
+names the folder that replays it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def draw_source(place: Place) -> list[str]:
 class LaminaError(Exception):
     """Base of all of lamina's own errors.
 
-    message: one sentence; location: where in the user's program; operation: the op concerned, as the IR prints
-    it; hint: what to do next.
+    message: one sentence; location: where in the user's program; operation: the op concerned, as the IR
+    prints it; hint: what to do next.
     """
 
     kind = "error"
@@ -77,7 +77,8 @@ class LaminaError(Exception):
         return self.draw()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions with keyword arguments do not pickle by themselves: an unpicklable one hangs a process pool.
+        # Exceptions with keyword arguments do not pickle by themselves: an unpicklable one hangs a process
+        # pool.
         return (_rebuild, (type(self), self.args, self.__dict__))
 
 
@@ -87,7 +88,7 @@ class UserError(LaminaError):
     kind = "user error"
 
 
-class Unsupported(LaminaError):  # noqa: N818  (the design's name for it: not always an error, often only a remark)
+class Unsupported(LaminaError):  # noqa: N818  (often only a remark, hence the name)
     """Something that lamina knows it cannot compile.
 
     code: a stable, kebab-case name of the limit, for counting and for documentation.

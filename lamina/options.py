@@ -1,8 +1,8 @@
 """The one record of options, and the only reader of the environment.
 
-A value comes from the caller (`Options.from_user`), else from the environment variable named beside the field, else
-from the default here. Only the fields marked `changes_code` enter `cache_key()`: what merely shows or stores things
-never invalidates a cached kernel.
+A value comes from the caller (`Options.from_user`), else from the environment variable named beside the
+field, else from the default here. Only the fields marked `changes_code` enter `cache_key()`: what merely
+shows or stores things never invalidates a cached kernel.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def setting(
     lowest: int | None = None,
     changes_code: bool = False,
 ) -> Any:
-    """One option: its default, its meaning, the values it accepts (any of the default's type if none are listed)."""
+    """One option: its default, its meaning, the values it accepts (none listed: any of the default's type)."""
     facts = {"meaning": meaning, "environment": environment, "allowed": allowed, "lowest": lowest}
     return dataclasses.field(default=default, metadata=facts | {"changes_code": changes_code})
 
@@ -144,7 +144,7 @@ class Options:
 
 
 def describe() -> list[tuple[str, str, str, str]]:
-    """(name, default, environment variable, meaning and allowed values) of each option, for the help texts."""
+    """(name, default, environment variable, meaning and allowed values) of each option, for help texts."""
     rows = []
     for field in dataclasses.fields(Options):
         allowed = field.metadata["allowed"]
