@@ -30,7 +30,7 @@ def setting(
     lowest: int | None = None,
     changes_code: bool = False,
 ) -> Any:
-    """One option: its default, its meaning, the values it accepts (none listed: any of the default's type)."""
+    """One option: default, meaning, the values it accepts (none listed: any of the default's type)."""
     facts = {"meaning": meaning, "environment": environment, "allowed": allowed, "lowest": lowest}
     return dataclasses.field(default=default, metadata=facts | {"changes_code": changes_code})
 
