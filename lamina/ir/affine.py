@@ -163,7 +163,9 @@ def evaluate(expr: AffineExpr, dims: Sequence[int], symbols: Sequence[int] = ())
     raise TypeError(expr)
 
 
-def substitute(expr: AffineExpr, dim: Callable[[int], AffineExpr], symbol: Callable[[int], AffineExpr] = Sym) -> AffineExpr:
+def substitute(
+    expr: AffineExpr, dim: Callable[[int], AffineExpr], symbol: Callable[[int], AffineExpr] = Sym
+) -> AffineExpr:
     """Replace every dimension and symbol, simplifying on the way."""
     match expr:
         case Constant():

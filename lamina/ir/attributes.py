@@ -253,4 +253,3 @@ def integers(*values: int) -> DenseArrayAttr:
 
 UNIT = UnitAttr()
 ITERATORS = {kind: OpaqueAttr(f"#linalg.iterator_type<{kind}>") for kind in ("parallel", "reduction")}
-

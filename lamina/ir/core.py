@@ -276,7 +276,9 @@ class Block:
     __slots__ = ("arguments", "first", "last", "parent")
 
     def __init__(self, argument_types: Iterable[Type] = ()) -> None:
-        self.arguments = [BlockArgument(type_, self, position) for position, type_ in enumerate(argument_types)]
+        self.arguments = [
+            BlockArgument(type_, self, position) for position, type_ in enumerate(argument_types)
+        ]
         self.first: Operation | None = None
         self.last: Operation | None = None
         self.parent: Region | None = None
@@ -433,10 +435,16 @@ class Builder:
         successors: Iterable[Block] = (),
     ) -> Operation:
         """Build one operation; attribute values may be plain Python values."""
-        return self.insert(Operation(name, operands, result_types, attributes, regions, successors, self.location))
+        return self.insert(
+            Operation(name, operands, result_types, attributes, regions, successors, self.location)
+        )
 
     def value(
-        self, name: str, operands: Iterable[Value], result_type: Type, attributes: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        operands: Iterable[Value],
+        result_type: Type,
+        attributes: Mapping[str, Any] | None = None,
     ) -> Value:
         """Build an operation with one result and give that result."""
         operation = Operation(name, operands, (result_type,), attributes, (), (), self.location)
@@ -462,5 +470,3 @@ def lookup(module: Operation, name: str) -> Operation:
         if symbol_name(operation) == name:
             return operation
     raise KeyError(name)
-
-

@@ -198,7 +198,11 @@ class MemRefType(Type):
         layout = ""
         if self.strides is not None:
             strides = ", ".join(str(s) if isinstance(s, int) else "?" for s in self.strides)
-            offset = "" if self.offset == 0 else f", offset: {self.offset if isinstance(self.offset, int) else '?'}"
+            offset = (
+                ""
+                if self.offset == 0
+                else f", offset: {self.offset if isinstance(self.offset, int) else '?'}"
+            )
             layout = f", strided<[{strides}]{offset}>"
         return f"memref<{_dimensions(self.shape)}{self.element}{layout}>"
 

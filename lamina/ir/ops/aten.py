@@ -1,0 +1,58 @@
+"""`aten`: library operations that torch runs. One record serves all of them.
+
+`"aten.convolution.default"(%x, %w) {args = [unit, unit, none, [1, 1], ...], result_strides = [...]}`:
+each `unit` in `args` (and in the values of `kwargs`) takes the next operand; a `none` type is None.
+`effects = "random"` marks an operation that draws random numbers, `"host"` one with other effects.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lamina.ir.attributes import ArrayAttr, Attribute, DictAttr, StringAttr, TypeAttr, UnitAttr, plain
+from lamina.ir.core import Operation, Value
+from lamina.ir.record import OpRecord
+from lamina.ir.types import Type, none
+
+RECORD = OpRecord(
+    "aten.*", None, None, frozenset(), ("args",), optional=("kwargs", "result_strides", "effects"),
+)  # fmt: skip
+
+
+def is_extern(operation: Operation) -> bool:
+    return operation.name.startswith(("aten.", "torch."))
+
+
+def effects(operation: Operation) -> str | None:
+    """ "random", "host", or None for a pure library operation."""
+    value = operation.attributes.get("effects")
+    return value.value if isinstance(value, StringAttr) else None
+
+
+def arguments(operation: Operation) -> tuple[list[Any], dict[str, Any]]:
+    """The call's arguments with operands in place: values are `Value`, None, numbers, strings, types, lists."""
+    operands = iter(operation.operands)
+    args = [_fill(entry, operands) for entry in _array(operation.attributes["args"])]
+    keywords = operation.attributes.get("kwargs")
+    entries = keywords.entries if isinstance(keywords, DictAttr) else ()
+    return args, {key: _fill(entry, operands) for key, entry in entries}
+
+
+def _array(value: Attribute) -> tuple[Attribute, ...]:
+    if not isinstance(value, ArrayAttr):
+        raise ValueError("args must be an array")
+    return value.elements
+
+
+def _fill(entry: Attribute, operands: Any) -> Value | Type | Any:
+    match entry:
+        case UnitAttr():
+            return next(operands)
+        case TypeAttr(value):
+            return None if value is none else value
+        case ArrayAttr(elements):
+            return [_fill(element, operands) for element in elements]
+    return plain(entry)
+
+
+RECORDS: tuple[OpRecord, ...] = ()
