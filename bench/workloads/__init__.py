@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bench.workloads import bert, convolution, dlrm, gpt2, llama, lstm, micro, mlp, t5, unet, vit
-from bench.workloads.workload import Example, Inputs, Size, Workload, to_double
+from bench.workloads.workload import Example, Function, Inputs, Size, Workload, to_double
 
 __all__ = ["MICRO", "NETWORKS", "WORKLOADS", "Example", "Inputs", "Size", "Workload", "get", "to_double"]
 
@@ -36,43 +38,41 @@ NETWORKS = (
     Workload("lstm-b8", "network", lstm.make_lstm, lstm.make_steps, Size(8, 64), (Size(2, 64), Size(8, 33))),
 )
 
+
+def program(
+    name: str, function: Function, make_inputs: Callable[[Size], Inputs], size: Size, variant: Size
+) -> Workload:
+    """A micro program: a plain function with one further size."""
+    return Workload(name, "micro", lambda: function, make_inputs, size, (variant,))
+
+
+ROWS_1024 = micro.same_shape(2, 1024)
+PAIR = micro.same_shape(2)
+LONG = Size(1, micro.CHAIN_LENGTH)
+
 MICRO = (
+    program("layer-norm", micro.layer_norm, micro.rows_and_weights(2, 1024), Size(1, 4096), Size(1, 1000)),
+    program("softmax", micro.softmax, micro.make_scores, Size(1, 1024), Size(1, 333)),
+    program("rms-norm", micro.rms_norm, micro.rows_and_weights(1, 4096), Size(1, 2048), Size(1, 77)),
+    program("arithmetic-chain", micro.arithmetic_chain, PAIR, LONG, Size(1, 1001)),
+    program("transcendental-chain", micro.transcendental_chain, PAIR, LONG, Size(1, 1001)),
+    program("broadcast-chain", micro.broadcast_chain, micro.make_matrix, Size(1, 4096), Size(1, 301)),
+    program("cross-entropy", micro.cross_entropy, micro.make_logits, Size(512, 32000), Size(37, 1000)),
+    program("causal-attention", micro.causal_attention, micro.make_heads, Size(1, 1024), Size(1, 200)),
+    program("swiglu-gate", micro.swiglu_gate, micro.same_shape(2, 5632), Size(1, 2048), Size(1, 33)),
+    program("gelu", micro.gelu, micro.same_shape(1), Size(1, 8 * 1024 * 1024), Size(1, 1001)),
+    Workload("add-norm", "micro", micro.make_add_norm, ROWS_1024, Size(1, 4096), (Size(1, 100),)),
     Workload(
-        "layer-norm", "micro", lambda: micro.layer_norm, micro.rows_and_weights(2, 1024), Size(1, 4096), (Size(1, 1000),)
-    ),
-    Workload("softmax", "micro", lambda: micro.softmax, micro.make_scores, Size(1, 1024), (Size(1, 333),)),
-    Workload(
-        "rms-norm", "micro", lambda: micro.rms_norm, micro.rows_and_weights(1, 4096), Size(1, 2048), (Size(1, 77),)
-    ),
-    Workload(
-        "arithmetic-chain", "micro", lambda: micro.arithmetic_chain, micro.same_shape(2), Size(1, micro.CHAIN_LENGTH),
-        (Size(1, 1001),),
-    ),
-    Workload(
-        "transcendental-chain", "micro", lambda: micro.transcendental_chain, micro.same_shape(2),
-        Size(1, micro.CHAIN_LENGTH), (Size(1, 1001),),
-    ),
-    Workload(
-        "broadcast-chain", "micro", lambda: micro.broadcast_chain, micro.make_matrix, Size(1, 4096), (Size(1, 301),)
-    ),
-    Workload(
-        "cross-entropy", "micro", lambda: micro.cross_entropy, micro.make_logits, Size(512, 32000), (Size(37, 1000),)
-    ),
-    Workload(
-        "causal-attention", "micro", lambda: micro.causal_attention, micro.make_heads, Size(1, 1024), (Size(1, 200),)
-    ),
-    Workload(
-        "swiglu-gate", "micro", lambda: micro.swiglu_gate, micro.same_shape(2, 5632), Size(1, 2048), (Size(1, 33),)
-    ),
-    Workload("gelu", "micro", lambda: micro.gelu, micro.same_shape(1), Size(1, 8 * 1024 * 1024), (Size(1, 1001),)),
-    Workload("add-norm", "micro", micro.make_add_norm, micro.same_shape(2, 1024), Size(1, 4096), (Size(1, 100),)),
-    Workload(
-        "norm-linear-gelu", "micro", micro.make_norm_linear_gelu, micro.same_shape(1, 1024), Size(1, 1024),
+        "norm-linear-gelu",
+        "micro",
+        micro.make_norm_linear_gelu,
+        micro.same_shape(1, 1024),
+        Size(1, 1024),
         (Size(1, 100),),
     ),
     Workload("tiny-mlp", "micro", mlp.make_tiny_mlp, mlp.make_rows, Size(8, 16), (Size(3, 16),)),
-    Workload("add-one", "micro", lambda: micro.add_one, micro.same_shape(1), Size(1, 8), (Size(1, 5),)),
-)  # fmt: skip
+    program("add-one", micro.add_one, micro.same_shape(1), Size(1, 8), Size(1, 5)),
+)
 
 WORKLOADS = {workload.name: workload for workload in (*NETWORKS, *MICRO)}
 

@@ -1,9 +1,11 @@
-"""A recommendation net in the manner of DLRM: dense features, embedding tables, pairwise interactions; batch 256.
+"""A recommendation net in the manner of DLRM: dense features, embedding tables, interactions; batch 256.
 
-Naumov et al., Deep Learning Recommendation Model for Personalization and Recommendation Systems, 2019, section 2.
+Naumov et al., Deep Learning Recommendation Model for Personalization and Recommendation Systems, 2019, §2.
 """
 
 from __future__ import annotations
+
+import itertools
 
 import torch
 from torch import nn
@@ -19,13 +21,16 @@ WIDTH = 64
 def make_layers(*widths: int) -> nn.Sequential:
     """Linear layers with ReLU between and after."""
     layers: list[nn.Module] = []
-    for inner, outer in zip(widths[:-1], widths[1:], strict=True):
+    for inner, outer in itertools.pairwise(widths):
         layers += [nn.Linear(inner, outer), nn.ReLU()]
     return nn.Sequential(*layers)
 
 
 class Recommender(nn.Module):
     """Probability of a click from dense features and one category of each table."""
+
+    rows: torch.Tensor
+    columns: torch.Tensor
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel, StaticCache
+from transformers.cache_utils import StaticLayer
 
 from bench.workloads.workload import Inputs, Size, TakeOutput, finish, token_inputs
 
@@ -32,23 +33,30 @@ class DecodeStep(nn.Module):
         with torch.no_grad():
             self.model(torch.randint(0, VOCABULARY, (batch, PROMPT_LENGTH)), cache=self.cache, use_cache=True)
 
+    def layers(self) -> list[StaticLayer]:
+        """The cache of each layer: keys, values and how many tokens they hold."""
+        return [layer for layer in self.cache.layers if isinstance(layer, StaticLayer)]
+
     def forward(self, token: torch.Tensor) -> torch.Tensor:
-        for layer in self.cache.layers:
+        for layer in self.layers():
             layer.cumulative_length.fill_(PROMPT_LENGTH)
         logits: torch.Tensor = self.model(token, cache=self.cache, use_cache=True).logits
         return logits
 
     def _apply(self, convert: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> DecodeStep:
         # The cache's tensors are no buffers: without this `module.double()` would leave them in float32.
-        super()._apply(convert, recurse)
-        for layer in self.cache.layers:
+        super()._apply(convert, recurse)  # type: ignore[no-untyped-call]
+        for layer in self.layers():
+            assert layer.keys is not None and layer.values is not None
             layer.keys, layer.values = convert(layer.keys), convert(layer.values)
         return self
 
 
 def make_gpt2_decode() -> nn.Module:
     """A decode step for one sequence; returns the logits of the new token."""
-    return finish(DecodeStep(finish(GPT2LMHeadModel(GPT2Config())), batch=1))
+    model = GPT2LMHeadModel(GPT2Config())
+    finish(model)
+    return finish(DecodeStep(model, batch=1))
 
 
 def make_token(size: Size) -> Inputs:

@@ -20,7 +20,8 @@ class Recurrent(nn.Module):
 
     def forward(self, steps: torch.Tensor) -> torch.Tensor:
         hidden, _ = self.recurrent(steps)
-        return self.read_out(hidden[:, -1])
+        result: torch.Tensor = self.read_out(hidden[:, -1])
+        return result
 
 
 def make_lstm() -> nn.Module:

@@ -6,6 +6,7 @@ Each takes its weights as arguments, so that a call moves everything that its na
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -90,7 +91,8 @@ class AddNorm(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(self, hidden: Tensor, residual: Tensor) -> Tensor:
-        return self.norm(self.dropout(hidden + self.bias) + residual)
+        result: Tensor = self.norm(self.dropout(hidden + self.bias) + residual)
+        return result
 
 
 def make_add_norm() -> nn.Module:
@@ -108,7 +110,7 @@ def add_one(x: Tensor) -> Tensor:
     return x + 1
 
 
-def rows_and_weights(count: int, width: int) -> object:
+def rows_and_weights(count: int, width: int) -> Callable[[Size], Inputs]:
     """Inputs maker: (length, width) rows with `count` vectors of that width."""
 
     def make(size: Size) -> Inputs:
@@ -118,7 +120,7 @@ def rows_and_weights(count: int, width: int) -> object:
     return make
 
 
-def same_shape(count: int, *trailing: int) -> object:
+def same_shape(count: int, *trailing: int) -> Callable[[Size], Inputs]:
     """Inputs maker: `count` tensors of shape (length, *trailing)."""
     return lambda size: Inputs(tuple(torch.randn(size.length, *trailing) for _ in range(count)), {})
 

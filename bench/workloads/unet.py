@@ -1,6 +1,7 @@
 """A small UNet with GroupNorm and SiLU, on 3 x 64 x 64 images.
 
-Ronneberger et al., U-Net, 2015; residual blocks as in Ho et al., Denoising Diffusion Probabilistic Models, 2020.
+Ronneberger et al., U-Net, 2015; residual blocks as in Ho et al., Denoising Diffusion Probabilistic Models,
+2020.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class ResidualBlock(nn.Module):
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         hidden = self.first(F.silu(self.first_norm(images)))
         hidden = self.second(F.silu(self.second_norm(hidden)))
-        return hidden + self.shortcut(images)
+        result: torch.Tensor = hidden + self.shortcut(images)
+        return result
 
 
 class UNet(nn.Module):
@@ -61,7 +63,8 @@ class UNet(nn.Module):
         for block in self.up:
             hidden = F.interpolate(hidden, scale_factor=2.0, mode="nearest")
             hidden = block(torch.cat([hidden, skips.pop()], dim=1))
-        return self.leave(F.silu(self.leave_norm(hidden)))
+        result: torch.Tensor = self.leave(F.silu(self.leave_norm(hidden)))
+        return result
 
 
 def make_unet() -> nn.Module:

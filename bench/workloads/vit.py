@@ -12,7 +12,7 @@ make_images = image_inputs()
 
 def make_vit() -> nn.Module:
     """Hidden 384, 6 heads, patches of 16; returns 1000 logits."""
-    config = ViTConfig(
+    config = ViTConfig(  # type: ignore[call-arg]  # num_labels is a property
         hidden_size=384, num_hidden_layers=6, num_attention_heads=6, intermediate_size=1536, num_labels=1000
     )
     return finish(TakeOutput(ViTForImageClassification(config), "logits"))

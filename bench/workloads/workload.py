@@ -31,7 +31,7 @@ class Inputs(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A function (an nn.Module in eval mode, or a plain function) with the arguments of one call, all float32."""
+    """A function (an nn.Module in eval mode, or a plain function) with the arguments of one call."""
 
     function: Function
     args: tuple[Any, ...]
@@ -77,8 +77,8 @@ def seeded(seed: int) -> Iterator[None]:
 def finish(module: nn.Module) -> nn.Module:
     """In eval mode, with no parameter or statistic left constant.
 
-    A fresh LayerNorm has weight 1 and bias 0 and a fresh BatchNorm mean 0 and variance 1: a compiler that mixed up
-    their elements, or dropped them, would still be right.
+    A fresh LayerNorm has weight 1 and bias 0 and a fresh BatchNorm mean 0 and variance 1: a compiler that
+    mixed up their elements, or dropped them, would still be right.
     """
     with torch.no_grad():
         for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
@@ -90,6 +90,25 @@ def finish(module: nn.Module) -> nn.Module:
                 noise = torch.rand_like(tensor) if name.endswith("running_var") else torch.randn_like(tensor)
                 tensor.add_(noise, alpha=0.1)
     return module.eval().requires_grad_(False)
+
+
+def finish_convolutions(module: nn.Module, images: torch.Tensor) -> nn.Module:
+    """As `finish`, with convolutions and batch-norm statistics that keep the signal alive through the layers.
+
+    With the small initial weights of some models an untrained net forgets its input, and any result is right.
+    """
+    norms = [layer for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d):
+            nn.init.kaiming_normal_(layer.weight)
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 1.0
+    with torch.no_grad():
+        module.train()(images)
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
+    return finish(module)
 
 
 def to_double(example: Example) -> Example:
