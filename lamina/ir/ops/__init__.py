@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from lamina.ir.core import Operation
-from lamina.ir.ops import arith, aten, func, lamina, math, tensor
+from lamina.ir.ops import arith, aten, func, lamina, math, program, tensor
 from lamina.ir.record import COMMUTATIVE, ELEMENTWISE, PURE, OpRecord
 
-DIALECTS = (func, arith, math, tensor, lamina, aten)
+DIALECTS = (func, arith, math, tensor, lamina, program, aten)
 
 RECORDS: dict[str, OpRecord] = {record.name: record for dialect in DIALECTS for record in dialect.RECORDS}
+OWN_DIALECTS = frozenset(record.dialect for record in RECORDS.values())
 
 
 def record(name: str) -> OpRecord | None:
-    """The record of an operation by name; every `aten.*` shares one; None when unknown."""
+    """The record of an operation by name; library operations share one; None in our dialects when unknown."""
     found = RECORDS.get(name)
-    if found is None and name.startswith("aten."):
+    if found is None and name.split(".", 1)[0] not in OWN_DIALECTS:
         return aten.RECORD
     return found
 

@@ -1,4 +1,7 @@
-"""`aten`: library operations that torch runs. One record serves all of them.
+"""`aten` and other operator libraries: operations that torch runs. One record serves all of them.
+
+The name is the operator's in torch (`aten.mm.default`, `mkldnn._linear_pointwise.default`, a custom
+library's `mylib.op.default`); the `args` attribute marks it.
 
 `"aten.convolution.default"(%x, %w) {args = [unit, unit, none, [1, 1], ...], result_strides = [...]}`:
 each `unit` in `args` (and in the values of `kwargs`) takes the next operand; a `none` type is None.
@@ -20,7 +23,7 @@ RECORD = OpRecord(
 
 
 def is_extern(operation: Operation) -> bool:
-    return operation.name.startswith(("aten.", "torch."))
+    return "args" in operation.attributes
 
 
 def effects(operation: Operation) -> str | None:

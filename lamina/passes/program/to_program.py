@@ -1,0 +1,219 @@
+"""Turn the tensor-level @main of kernels and library calls into a program of buffers.
+
+    %0 = func.call @kernel_0(%x) : tensor<4x8xf32>      %0 = program.alloc {space = "arena"}
+    %1 = lamina.permute %0 {perm = [1, 0]}         =>   program.launch @kernel_0(%x, %0)
+    %2 = aten.mm.default(%1, %w)                        %1 = program.view %0
+    func.return %2                                      %2 = program.call "aten.mm.default"(%1, %w)
+                                                        program.return %2
+
+A buffer that reaches a result is allocated in the "output" space, all others in the arena. What a
+library call returns lives until its last use, then `program.free`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lamina.errors import CompilerBug
+from lamina.ir.attributes import ArrayAttr, plain
+from lamina.ir.core import Block, Builder, Operation, Region, Value, lookup
+from lamina.ir.ops.aten import is_extern
+from lamina.ir.ops.func import function_type
+from lamina.ir.ops.program import object_type
+from lamina.ir.types import FunctionType, MemRefType, TensorType, Type
+from lamina.passes.program.views import is_view, view_of
+
+NAME = "to_program"
+MAY_ALIAS = frozenset(
+    {"aten.reshape.default", "aten.contiguous.default", "aten.view.default", "aten._reshape_alias.default"}
+)
+"""Library operations whose result may be a view of an operand."""
+
+
+def run(module: Operation, source: str = "main", name: str = "program") -> Operation:
+    """Add `program.func @name` made from `func.func @source` to the module, and return it."""
+    function = lookup(module, source)
+    lowering = _Lowering(module, function)
+    program = lowering.lower(name)
+    module.body.insert(program, function)
+    insert_frees(program)
+    return program
+
+
+def strides_attribute(function: Operation, key: str, position: int) -> tuple[int, ...] | None:
+    """Strides that a function states for an argument or result; None is row-major."""
+    found = function.attributes.get(key)
+    if not isinstance(found, ArrayAttr):
+        return None
+    strides = plain(found.elements[position])
+    return None if strides is None or not isinstance(strides, list) else tuple(strides)
+
+
+def buffer_type(type_: Type, strides: tuple[int, ...] | None = None) -> MemRefType:
+    if not isinstance(type_, TensorType):
+        raise TypeError(f"no buffer for {type_}")
+    return MemRefType.get(type_.shape, type_.element, strides)
+
+
+@dataclass(slots=True)
+class _Lowering:
+    module: Operation
+    function: Operation
+    values: dict[Value, Value] = field(default_factory=dict)
+    escaping: set[Value] = field(default_factory=set)
+
+    def lower(self, name: str) -> Operation:
+        body = self.function.body
+        inputs = tuple(self._argument_type(position) for position in range(len(body.arguments)))
+        block = Block(inputs)
+        for old, new in zip(body.arguments, block.arguments, strict=True):
+            self.values[old] = new
+        returned = body.terminator.operands
+        self.escaping = {_root(value) for value in returned}
+        builder = Builder(block)
+        for operation in body:
+            builder.location = operation.location
+            self._operation(operation, builder)
+        results = tuple(value.type for value in block.terminator.operands)
+        attributes = {"sym_name": name, "function_type": FunctionType.get(inputs, results)}
+        if "lamina.arg_kinds" in self.function.attributes:
+            attributes["arg_kinds"] = self.function.attributes["lamina.arg_kinds"]  # type: ignore[assignment]
+        return Operation("program.func", attributes=attributes, regions=[Region([block])])
+
+    def _argument_type(self, position: int) -> Type:
+        type_ = function_type(self.function).inputs[position]
+        opaque = self.function.attributes.get("lamina.opaque_args")
+        if opaque is not None and position in plain(opaque):
+            return object_type
+        return buffer_type(type_, strides_attribute(self.function, "lamina.arg_strides", position))
+
+    def _operation(self, operation: Operation, builder: Builder) -> None:
+        if operation.name == "func.call":
+            self._kernel(operation, builder)
+        elif operation.name == "func.return":
+            self._return(operation, builder)
+        elif operation.name == "arith.constant":
+            type_ = buffer_type(operation.result.type)
+            attributes = {"value": operation.attributes["value"]}
+            self.values[operation.result] = builder.value("program.constant", (), type_, attributes)
+        elif is_extern(operation):
+            self._extern(operation, builder)
+        elif is_view(operation):
+            self._view(operation, builder)
+        else:
+            raise CompilerBug(f"{operation.name} reached the program level outside a kernel")
+
+    def _kernel(self, operation: Operation, builder: Builder) -> None:
+        kernel = lookup(self.module, plain(operation.attributes["callee"]))
+        outputs = []
+        for position, result in enumerate(operation.results):
+            type_ = buffer_type(result.type, strides_attribute(kernel, "lamina.result_strides", position))
+            space = "output" if result in self.escaping else "arena"
+            outputs.append(builder.value("program.alloc", (), type_, {"space": space}))
+            self.values[result] = outputs[-1]
+        inputs = []
+        for position, value in enumerate(operation.operands):
+            buffer = self.values[value]
+            wanted = buffer_type(value.type, strides_attribute(kernel, "lamina.arg_strides", position))
+            inputs.append(buffer if buffer.type is wanted else self._restride(buffer, wanted, builder))
+        attributes = {"kernel": operation.attributes["callee"], "outputs": len(outputs)}
+        builder.op("program.launch", [*inputs, *outputs], (), attributes)
+
+    def _restride(self, buffer: Value, wanted: MemRefType, builder: Builder) -> Value:
+        """The same values in other strides: equal strides up to sizes of 1 are a view, else a copy."""
+        assert isinstance(buffer.type, MemRefType)
+        pairs = zip(buffer.type.shape, buffer.type.layout, wanted.layout, strict=True)
+        if all(size in (0, 1) or have == want for size, have, want in pairs) or 0 in wanted.shape:
+            return builder.value("program.view", (buffer,), wanted, {"offset": 0})
+        copy = builder.value("program.alloc", (), wanted, {"space": "arena"})
+        builder.op("program.copy", (buffer, copy))
+        return copy
+
+    def _view(self, operation: Operation, builder: Builder) -> None:
+        source = self.values[operation.operand()]
+        assert isinstance(source.type, MemRefType)
+        found = view_of(operation, source.type)
+        if found is None:
+            contiguous = self._restride(source, MemRefType.get(source.type.shape, source.type.element), builder)
+            assert isinstance(contiguous.type, MemRefType)
+            if operation.result in self.escaping and contiguous.defining_op is not None:
+                contiguous.defining_op.attributes.update(Operation("x", attributes={"space": "output"}).attributes)
+            found = view_of(operation, contiguous.type)
+            source = contiguous
+        if found is None:
+            raise CompilerBug(f"{operation.name} of a contiguous buffer must be a view")
+        self.values[operation.result] = builder.value("program.view", (source,), found[0], {"offset": found[1]})
+
+    def _extern(self, operation: Operation, builder: Builder) -> None:
+        strides = operation.attributes.get("result_strides")
+        opaque = plain(operation.attributes["opaque"]) if "opaque" in operation.attributes else False
+        types: list[Type] = []
+        for position, result in enumerate(operation.results):
+            if opaque or not isinstance(result.type, TensorType):
+                types.append(object_type)
+                continue
+            stated = plain(strides.elements[position]) if isinstance(strides, ArrayAttr) else None
+            types.append(buffer_type(result.type, tuple(stated) if isinstance(stated, list) else None))
+        attributes = {key: value for key, value in operation.attributes.items() if key in ("args", "kwargs", "effects")}
+        attributes["callee"] = operation.name  # type: ignore[assignment]
+        operands = [self.values[value] for value in operation.operands]
+        call = builder.op("program.call", operands, types, attributes)
+        self.values.update(zip(operation.results, call.results, strict=True))
+
+    def _return(self, operation: Operation, builder: Builder) -> None:
+        results = []
+        for position, value in enumerate(operation.operands):
+            buffer = self.values[value]
+            strides = strides_attribute(self.function, "lamina.result_strides", position)
+            wanted = buffer_type(value.type, strides) if strides is not None else buffer.type
+            if buffer.type is not wanted and isinstance(wanted, MemRefType):
+                buffer = self._restride(buffer, wanted, builder)
+                source = buffer.defining_op
+                if source is not None and source.name == "program.alloc":
+                    source.attributes.update(Operation("x", attributes={"space": "output"}).attributes)
+            results.append(buffer)
+        builder.op("program.return", results)
+
+
+def _root(value: Value) -> Value:
+    """The value whose buffer this is a view of."""
+    operation = value.defining_op
+    while operation is not None and (is_view(operation) or operation.name in MAY_ALIAS):
+        value = operation.operand()
+        operation = value.defining_op
+    return value
+
+
+def buffer_root(value: Value) -> Value:
+    """At program level: the value that owns the memory, behind views and calls that may alias."""
+    operation = value.defining_op
+    while operation is not None and (
+        operation.name == "program.view"
+        or (operation.name == "program.call" and plain(operation.attributes["callee"]) in MAY_ALIAS)
+    ):
+        value = operation.operand()
+        operation = value.defining_op
+    return value
+
+
+def insert_frees(program: Operation) -> None:
+    """After the last use of each library result (its views included) that is not returned: `program.free`."""
+    last: dict[Value, Operation] = {}
+    for operation in program.body:
+        for result in operation.results:
+            if operation.name == "program.call":
+                last.setdefault(buffer_root(result), operation)
+        for value in operation.operands:
+            root = buffer_root(value)
+            owner = root.defining_op
+            if owner is not None and owner.name == "program.call":
+                last[root] = operation
+    views: dict[Value, list[Value]] = {}
+    for operation in program.body:
+        for result in operation.results:
+            root = buffer_root(result)
+            if root in last:
+                views.setdefault(root, []).append(result)
+    for root, operation in last.items():
+        if operation.name != "program.return":
+            Builder.after_op(operation).op("program.free", views[root])
