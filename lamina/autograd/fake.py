@@ -1,0 +1,133 @@
+"""The one file that touches torch's private fake-tensor machinery, which moves between torch versions.
+
+A fake tensor has eager's shape, strides, dtype, device and storage identity but no data. Running an ATen
+op on fakes is how tracing learns the metadata of results.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+)
+
+from lamina.errors import Unsupported
+
+Tensor = torch.Tensor
+
+DEVICE_QUERY = torch.ops.prim.device.default
+
+
+def is_fake(value: object) -> bool:
+    """Whether `value` is a fake tensor."""
+    return isinstance(value, FakeTensor)
+
+
+def fake_mode_of(tensors: Iterable[object]) -> FakeTensorMode:
+    """The mode the given fakes belong to, or a new one when all tensors are real."""
+    for tensor in tensors:
+        if isinstance(tensor, FakeTensor):
+            return tensor.fake_mode
+    return FakeTensorMode()
+
+
+def to_fake(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
+    """A fake of `tensor` with the same sizes, strides and offset; a fake is returned as it is."""
+    if isinstance(tensor, FakeTensor):
+        return tensor
+    fake: Tensor = mode.from_tensor(tensor, static_shapes=True)
+    return fake
+
+
+@contextmanager
+def quiet_fakes() -> Iterator[None]:
+    """Keep torch from logging the errors of shape rules: they are raised, or lead to an eager call."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    was_disabled, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was_disabled
+
+
+def below_autograd() -> AbstractContextManager[None]:
+    """Within it the dispatcher skips autograd, so that a dispatch mode sees composite ops whole."""
+    guard: AbstractContextManager[None] = torch._C._AutoDispatchBelowAutograd()
+    return guard
+
+
+def run_fake(
+    mode: FakeTensorMode, func: Any, types: Sequence[type], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """Run one ATen op on fakes. Raises Unsupported where the result depends on data."""
+    if func is DEVICE_QUERY and isinstance(args[0], FakeTensor):
+        return args[0].fake_device
+    try:
+        return mode.dispatch(func, types, args, kwargs)
+    except DataDependentOutputException as error:
+        raise Unsupported(
+            "data-dependent-scalar",
+            f"{func} turns tensor data into a Python value",
+            hint="keep the value a tensor, for example with torch.where",
+        ) from error
+    except DynamicOutputShapeException as error:
+        raise Unsupported(
+            "data-dependent-shape",
+            f"the shape of {func}'s result depends on tensor data",
+            hint="use a form with a fixed shape, for example torch.where with three arguments",
+        ) from error
+    except (UnsupportedFakeTensorException, NotImplementedError) as error:
+        raise Unsupported("no-shape-rule", f"torch has no shape rule for {func}: {error}") from error
+
+
+def storage_key(tensor: Tensor) -> int:
+    """Two tensors share memory exactly if their keys are equal (while both are alive)."""
+    key: int = tensor.untyped_storage()._cdata
+    return key
+
+
+def functional_overload(func: Any) -> Any | None:
+    """The overload that computes what an in-place or `out=` overload computes, but returns it fresh."""
+    packet = func.overloadpacket
+    schema = func._schema
+    name = schema.name.partition("::")[2]
+    if any(argument.is_out for argument in schema.arguments):
+        return _overload_without_out(packet, schema)
+    namespace = getattr(torch.ops, schema.name.partition("::")[0])
+    functional = getattr(namespace, _functional_name(name), None) if name.endswith("_") else None
+    if functional is None:
+        return None
+    overload = func._overloadname
+    return getattr(functional, overload, None) if overload in functional.overloads() else None
+
+
+def _functional_name(name: str) -> str:
+    # Python's own in-place operators are not spelled as the other ops: __ilshift__ -> __lshift__.
+    if name.startswith("__i") and name.endswith("__"):
+        return "__" + name[3:]
+    return name[:-1]
+
+
+def _overload_without_out(packet: Any, schema: Any) -> Any | None:
+    wanted = [(a.name, str(a.type)) for a in schema.arguments if not a.is_out]
+    for overload in packet.overloads():
+        candidate = getattr(packet, overload)
+        arguments = [(a.name, str(a.type)) for a in candidate._schema.arguments]
+        if arguments == wanted and not candidate._schema.is_mutable:
+            return candidate
+    # A factory's functional form takes dtype, layout, device besides: torch.ones(2, out=y).
+    for overload in packet.overloads():
+        candidate = getattr(packet, overload)
+        arguments = [(a.name, str(a.type)) for a in candidate._schema.arguments]
+        if arguments[: len(wanted)] == wanted and not candidate._schema.is_mutable:
+            return candidate
+    return None

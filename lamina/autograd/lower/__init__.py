@@ -1,0 +1,1 @@
+"""Lowerings of ATen ops to tensor-level IR, one table a family."""
