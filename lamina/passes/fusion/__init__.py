@@ -1,0 +1,1 @@
+"""Fusion: tensor-level operations of @main become `lamina.kernel` regions, one generated kernel each."""
