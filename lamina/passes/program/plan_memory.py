@@ -74,7 +74,9 @@ def place(intervals: list[Interval]) -> int:
     placed: list[Interval] = []
     total = 0
     for interval in sorted(intervals, key=lambda each: (-each.bytes, each.first)):
-        taken = sorted((other.offset, other.offset + other.bytes) for other in placed if other.overlaps(interval))
+        taken = sorted(
+            (other.offset, other.offset + other.bytes) for other in placed if other.overlaps(interval)
+        )
         interval.offset = _best_gap(taken, interval.bytes)
         placed.append(interval)
         total = max(total, interval.offset + interval.bytes)

@@ -6,8 +6,10 @@
     func.return %2                                      %2 = program.call "aten.mm.default"(%1, %w)
                                                         program.return %2
 
-A buffer that reaches a result is allocated in the "output" space, all others in the arena. What a
-library call returns lives until its last use, then `program.free`.
+A buffer that reaches a returned result is allocated in the "output" space, all others in the arena. What
+a library call returns lives until its last use, then `program.free`. `lamina.mutations` of @main lists
+[argument, result] pairs: the result is copied into the argument at the end; `lamina.kept` lists the results
+that are returned (all where it is absent). Each returned result is memory of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from lamina.ir.core import Block, Builder, Operation, Region, Value, lookup
 from lamina.ir.ops.aten import is_extern
 from lamina.ir.ops.func import function_type
 from lamina.ir.ops.program import object_type
-from lamina.ir.types import FunctionType, MemRefType, TensorType, Type
+from lamina.ir.types import FunctionType, MemRefType, TensorType, Type, element_count
 from lamina.passes.program.views import is_view, view_of
 
 NAME = "to_program"
@@ -69,7 +71,7 @@ class _Lowering:
         for old, new in zip(body.arguments, block.arguments, strict=True):
             self.values[old] = new
         returned = body.terminator.operands
-        self.escaping = {_root(value) for value in returned}
+        self.escaping = {_root(returned[position]) for position in self._kept(len(returned))}
         builder = Builder(block)
         for operation in body:
             builder.location = operation.location
@@ -122,8 +124,7 @@ class _Lowering:
     def _restride(self, buffer: Value, wanted: MemRefType, builder: Builder) -> Value:
         """The same values in other strides: equal strides up to sizes of 1 are a view, else a copy."""
         assert isinstance(buffer.type, MemRefType)
-        pairs = zip(buffer.type.shape, buffer.type.layout, wanted.layout, strict=True)
-        if all(size in (0, 1) or have == want for size, have, want in pairs) or 0 in wanted.shape:
+        if _has_equal_strides(buffer.type, wanted):
             return builder.value("program.view", (buffer,), wanted, {"offset": 0})
         copy = builder.value("program.alloc", (), wanted, {"space": "arena"})
         builder.op("program.copy", (buffer, copy))
@@ -134,15 +135,17 @@ class _Lowering:
         assert isinstance(source.type, MemRefType)
         found = view_of(operation, source.type)
         if found is None:
-            contiguous = self._restride(source, MemRefType.get(source.type.shape, source.type.element), builder)
+            contiguous = self._restride(
+                source, MemRefType.get(source.type.shape, source.type.element), builder
+            )
             assert isinstance(contiguous.type, MemRefType)
-            if operation.result in self.escaping and contiguous.defining_op is not None:
-                contiguous.defining_op.attributes.update(Operation("x", attributes={"space": "output"}).attributes)
             found = view_of(operation, contiguous.type)
             source = contiguous
         if found is None:
             raise CompilerBug(f"{operation.name} of a contiguous buffer must be a view")
-        self.values[operation.result] = builder.value("program.view", (source,), found[0], {"offset": found[1]})
+        self.values[operation.result] = builder.value(
+            "program.view", (source,), found[0], {"offset": found[1]}
+        )
 
     def _extern(self, operation: Operation, builder: Builder) -> None:
         strides = operation.attributes.get("result_strides")
@@ -154,25 +157,77 @@ class _Lowering:
                 continue
             stated = plain(strides.elements[position]) if isinstance(strides, ArrayAttr) else None
             types.append(buffer_type(result.type, tuple(stated) if isinstance(stated, list) else None))
-        attributes = {key: value for key, value in operation.attributes.items() if key in ("args", "kwargs", "effects")}
+        attributes = {
+            key: value for key, value in operation.attributes.items() if key in ("args", "kwargs", "effects")
+        }
         attributes["callee"] = operation.name  # type: ignore[assignment]
         operands = [self.values[value] for value in operation.operands]
         call = builder.op("program.call", operands, types, attributes)
         self.values.update(zip(operation.results, call.results, strict=True))
 
+    def _kept(self, count: int) -> list[int]:
+        kept = self.function.attributes.get("lamina.kept")
+        return list(range(count)) if kept is None else list(plain(kept))
+
     def _return(self, operation: Operation, builder: Builder) -> None:
-        results = []
-        for position, value in enumerate(operation.operands):
-            buffer = self.values[value]
+        owned: set[Value] = set()
+        returned = []
+        for position in self._kept(len(operation.operands)):
+            value = operation.operand(position)
             strides = strides_attribute(self.function, "lamina.result_strides", position)
-            wanted = buffer_type(value.type, strides) if strides is not None else buffer.type
-            if buffer.type is not wanted and isinstance(wanted, MemRefType):
-                buffer = self._restride(buffer, wanted, builder)
-                source = buffer.defining_op
-                if source is not None and source.name == "program.alloc":
-                    source.attributes.update(Operation("x", attributes={"space": "output"}).attributes)
-            results.append(buffer)
-        builder.op("program.return", results)
+            returned.append(self._result(self.values[value], value, strides, owned, builder))
+        mutations = self.function.attributes.get("lamina.mutations")
+        for argument, position in plain(mutations) if mutations is not None else ():
+            source, target = self.values[operation.operand(position)], builder.block.arguments[argument]
+            if source is not target:
+                builder.op("program.copy", (source, target))
+        builder.op("program.return", returned)
+
+    def _result(
+        self,
+        buffer: Value,
+        value: Value,
+        strides: tuple[int, ...] | None,
+        owned: set[Value],
+        builder: Builder,
+    ) -> Value:
+        """The buffer in eager's strides, in memory that no argument and no other result has."""
+        if not isinstance(buffer.type, MemRefType):
+            return buffer
+        wanted = buffer.type if strides is None else buffer_type(value.type, strides)
+        root = buffer_root(buffer)
+        is_own = root not in owned and _is_fresh(root) and _is_dense(buffer, root)
+        if is_own and _has_equal_strides(buffer.type, wanted):
+            owned.add(root)
+            return (
+                buffer
+                if buffer.type is wanted
+                else builder.value("program.view", (buffer,), wanted, {"offset": 0})
+            )
+        fresh = builder.value("program.alloc", (), wanted, {"space": "output"})
+        builder.op("program.copy", (buffer, fresh))
+        return fresh
+
+
+def _is_fresh(root: Value) -> bool:
+    """Whether the memory was made by this call for the caller alone."""
+    owner = root.defining_op
+    if owner is None:
+        return False
+    is_output = owner.name == "program.alloc" and plain(owner.attributes["space"]) == "output"
+    return is_output or owner.name == "program.call"
+
+
+def _is_dense(buffer: Value, root: Value) -> bool:
+    """Whether a view keeps no more memory alive than it shows."""
+    assert isinstance(buffer.type, MemRefType)
+    return isinstance(root.type, MemRefType) and element_count(root.type) == element_count(buffer.type)
+
+
+def _has_equal_strides(have: MemRefType, want: MemRefType) -> bool:
+    """Equal up to dimensions of size 1, whose stride says nothing."""
+    pairs = zip(have.shape, have.layout, want.layout, strict=True)
+    return 0 in have.shape or all(size == 1 or left == right for size, left, right in pairs)
 
 
 def _root(value: Value) -> Value:

@@ -1,6 +1,6 @@
 """Views of a buffer: the memref type and element offset that a structural tensor operation amounts to.
 
-    lamina.permute {perm = [1, 0]} of memref<4x8xf32>   =>   memref<8x4xf32, strided<[1, 8]>>, offset 0
+lamina.permute {perm = [1, 0]} of memref<4x8xf32>   =>   memref<8x4xf32, strided<[1, 8]>>, offset 0
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def _reshape(operation: Operation, source: MemRefType, target: TensorType) -> Vi
     return None if strides is None else (strides, 0)
 
 
-def reshape_strides(old: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
+def reshape_strides(
+    old: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]
+) -> tuple[int, ...] | None:
     """Strides of a reshape that moves no data, or None when data would have to move.
 
     Sizes of 1 are free; runs of old dimensions that are contiguous among themselves are split anew.

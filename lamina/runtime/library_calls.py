@@ -1,0 +1,66 @@
+"""Library operations by name: the callable that torch offers for `aten.mm.default`, and its arguments.
+
+The overload objects of `torch.ops` go through a generic argument parser; where torch has a function of
+its own for the same operation, calling that is faster, so the busiest ones are listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from lamina.errors import CompilerBug
+from lamina.ir.types import ScalarType
+from lamina.runtime.dtypes import TO_TORCH
+
+_DIRECT: dict[str, Callable[..., Any]] = {
+    "aten.mm.default": torch.mm,
+    "aten.bmm.default": torch.bmm,
+    "aten.addmm.default": torch.addmm,
+    "aten.baddbmm.default": torch.baddbmm,
+    "aten.matmul.default": torch.matmul,
+    "aten.linear.default": torch.nn.functional.linear,
+    "aten.scaled_dot_product_attention.default": torch.nn.functional.scaled_dot_product_attention,
+}
+
+
+def overload(name: str) -> Any:
+    """The operator overload called `namespace.packet.overload`."""
+    parts = name.split(".")
+    found: Any = torch.ops
+    for part in (parts[0], ".".join(parts[1:-1]), parts[-1]):
+        found = getattr(found, part, None)
+        if found is None:
+            raise CompilerBug(f"torch has no operator {name}")
+    return found
+
+
+def callable_for(name: str) -> Callable[..., Any]:
+    """What to call for a library operation."""
+    direct = _DIRECT.get(name)
+    if direct is not None:
+        return direct
+    function: Callable[..., Any] = overload(name)._op
+    return function
+
+
+def convert(name: str, position: int | str, value: Any) -> Any:
+    """A constant argument as torch wants it: dtypes, devices, layouts and memory formats by name."""
+    if isinstance(value, list):
+        return [convert(name, position, each) for each in value]
+    if isinstance(value, ScalarType):
+        return TO_TORCH[value]
+    if not isinstance(value, str):
+        return value
+    if value.startswith("torch."):
+        return getattr(torch, value.removeprefix("torch."))
+    return torch.device(value) if "Device" in _argument_type(name, position) else value
+
+
+def _argument_type(name: str, position: int | str) -> str:
+    arguments = overload(name)._schema.arguments
+    if isinstance(position, int):
+        return str(arguments[position].real_type)
+    return next(str(each.real_type) for each in arguments if each.name == position)
