@@ -97,7 +97,9 @@ def _unsigned(values: Array) -> Array:
 
 
 def _truncated_division(a: Array, b: Array) -> Array:
-    quotient = np.abs(a).astype(object) // np.where(b == 0, 1, np.abs(b)).astype(object)
+    # In Python's integers: the absolute value of the least integer does not fit.
+    wide_a, wide_b = a.astype(object), np.where(b == 0, 1, b).astype(object)
+    quotient = np.abs(wide_a) // np.abs(wide_b)
     return (np.sign(a).astype(object) * np.sign(b).astype(object) * quotient).astype(a.dtype)
 
 
