@@ -13,7 +13,7 @@ from lamina.ir.machine import Target, host
 from lamina.options import Options
 
 TARGET = Target(
-    name="test", isa="avx2", vector_bits=256, features=("avx2", "fma"), cores=2, l1_bytes=32768, l2_bytes=524288,
+    name="test", isa="avx2", vector_bits=256, features=("fma",), cores=2, l1_bytes=1 << 15, l2_bytes=1 << 19,
     l3_bytes=1 << 24, copy_bandwidth=2e10, cache_bandwidth=1e11, peak_flops=1e11, launch_seconds=3e-6,
 )  # fmt: skip
 
