@@ -1,0 +1,37 @@
+"""OpenVINO on a model that it converts from PyTorch itself."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+
+from bench.peers.peer import Call, Peer, as_module
+from bench.workloads import Example
+
+
+def prepare(example: Example) -> Call:
+    """Latency mode, in float32: on processors with bf16 units its default would compute in bf16."""
+    import openvino
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = openvino.convert_model(as_module(example), example_input=example.args)
+    settings = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": torch.get_num_threads(),
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
+    # Static shapes, as the other peers see them, unlock more of its optimisations.
+    if len(model.inputs) != len(example.args):
+        raise RuntimeError(f"the converted model has {len(model.inputs)} inputs, not {len(example.args)}")
+    model.reshape({index: list(value.shape) for index, value in enumerate(example.args)})
+    compiled = openvino.Core().compile_model(model, "CPU", settings)
+    request = compiled.create_infer_request()
+    inputs = {
+        index: openvino.Tensor(value.numpy(), shared_memory=True) for index, value in enumerate(example.args)
+    }
+    return lambda: list(request.infer(inputs).values())
+
+
+PEER = Peer("openvino", "openvino", prepare, settings="latency hint, f32")

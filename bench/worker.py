@@ -1,0 +1,135 @@
+"""One process that holds one workload prepared by one peer and answers commands, a JSON line each.
+
+`python -m bench.worker WORKLOAD PEER THREADS` builds the workload, then reads commands from stdin:
+`prepare` compiles and answers seconds and memory, `round SECONDS` answers the seconds of one call, `error`
+answers the distance from float64. Answers go to the stdout that the process was started with; all other
+output goes to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SHORTEST_SAMPLE = 0.002  # seconds; calls faster than this are timed several at once
+WARM_UP_SECONDS = 0.03
+CALLS_FOR_MEMORY = 3
+
+
+def main() -> None:
+    workload_name, peer_name, threads = sys.argv[1:]
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    import torch
+
+    from bench.peers import PEERS
+    from bench.workloads import get
+
+    torch.set_num_threads(int(threads))
+    with torch.no_grad():
+        session = Session(get(workload_name).build(), PEERS[peer_name])
+        for line in sys.stdin:
+            command, *words = line.split()
+            answers.write(json.dumps(session.answer(command, words)) + "\n")
+            answers.flush()
+
+
+class Session:
+    """The prepared workload; `call` is there after `prepare`."""
+
+    def __init__(self, example: Any, peer: Any) -> None:
+        self.example = example
+        self.peer = peer
+        self.call: Callable[[], Any] = lambda: None
+
+    def answer(self, command: str, words: list[str]) -> dict[str, Any]:
+        """The result of a command, or {"reason": why there is none}."""
+        commands = {"prepare": self.prepare, "error": self.measure_error}
+        try:
+            if command == "round":
+                return {"seconds": time_calls(self.call, float(words[0]))}
+            return commands[command]()
+        except Exception as error:
+            return {"reason": describe(error)}
+
+    def prepare(self) -> dict[str, Any]:
+        """Compile and call once (`compile_seconds` has both); then how much memory that and further calls
+        take.
+        """
+        reset_peak_memory()
+        start = time.perf_counter()
+        self.call = self.peer.prepare(self.example)
+        self.call()
+        seconds = time.perf_counter() - start
+        for _ in range(CALLS_FOR_MEMORY):
+            self.call()
+        compile_peak = read_peak_memory()
+        reset_peak_memory()
+        for _ in range(CALLS_FOR_MEMORY):
+            self.call()
+        run_peak = read_peak_memory()
+        memory = {"compile_peak": compile_peak, "run_peak": run_peak}
+        return {"compile_seconds": seconds, **memory, "counters": self.peer.count()}
+
+    def measure_error(self) -> dict[str, Any]:
+        """Largest distance from a float64 run, relative to the largest float64 result."""
+        from bench.accuracy import largest_error, reference_of
+
+        return {"error": largest_error(self.call(), reference_of(self.example))}
+
+
+def time_calls(call: Callable[[], Any], seconds: float) -> float:
+    """Median seconds of one call, measured for about `seconds` after a warm-up of the caches."""
+    warm_up_end = time.perf_counter() + WARM_UP_SECONDS
+    start = time.perf_counter()
+    calls = 0
+    while calls == 0 or time.perf_counter() < warm_up_end:
+        call()
+        calls += 1
+    one = (time.perf_counter() - start) / calls
+    repeats = max(1, int(SHORTEST_SAMPLE / one))
+    samples: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(samples) < 3 or time.perf_counter() < end:
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        samples.append((time.perf_counter() - start) / repeats)
+    return statistics.median(samples)
+
+
+def reset_peak_memory() -> None:
+    """Let the kernel count this process's peak from now on; without the right to, it keeps counting from its
+    start.
+    """
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def read_peak_memory() -> int:
+    """The largest resident size since the last reset, in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("no VmHWM in /proc/self/status: peak memory is measured on Linux only")
+
+
+def describe(error: BaseException) -> str:
+    """One line for the table: the kind of error and the start of its message."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"not installed: {error.name}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:160]
+
+
+if __name__ == "__main__":
+    main()
