@@ -5,6 +5,7 @@ A size in a shape is an int (static) or a `Symbol` (known at run time; printed a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, TypeAlias
 
 
@@ -105,7 +106,12 @@ class Symbol:
     def __repr__(self) -> str:
         return self.name
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return Symbol.get, (self.name,)
 
+
+ANONYMOUS = "?"
+"""The name of a symbol that text gives no name (`tensor<?xf32>`)."""
 Size: TypeAlias = int | Symbol
 Shape: TypeAlias = tuple[Size, ...]
 
@@ -116,8 +122,17 @@ def _dimensions(shape: Shape) -> str:
 
 def _symbols_suffix(shape: Shape) -> str:
     """The names of symbolic sizes as an encoding attribute, so that text keeps them: `, ["s0"]`."""
-    names = [f'"{size.name}"' for size in shape if isinstance(size, Symbol)]
-    return f", [{', '.join(names)}]" if names else ""
+    names = [size.name for size in shape if isinstance(size, Symbol)]
+    if all(name == ANONYMOUS for name in names):
+        return ""
+    quoted = ", ".join(f'"{name}"' for name in names)
+    return f", [{quoted}]"
+
+
+def _buffer_symbols_suffix(sizes: Sequence[Size]) -> str:
+    """The same for a memref, whose only place for a name is the memory space: `, "s0,s1"`."""
+    names = [size.name for size in sizes if isinstance(size, Symbol)]
+    return "" if all(name == ANONYMOUS for name in names) else f', "{",".join(names)}"'
 
 
 class TensorType(Type):
@@ -142,6 +157,11 @@ class TensorType(Type):
     @property
     def rank(self) -> int:
         return len(self.shape)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape, all of it static; ValueError otherwise."""
+        return static_sizes(self.shape)
 
     def __str__(self) -> str:
         return f"tensor<{_dimensions(self.shape)}{self.element}{_symbols_suffix(self.shape)}>"
@@ -185,6 +205,16 @@ class MemRefType(Type):
         return len(self.shape)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape, all of it static; ValueError otherwise."""
+        return static_sizes(self.shape)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Strides in elements, all of them static; ValueError otherwise."""
+        return static_sizes(self.layout)
+
+    @property
     def layout(self) -> tuple[Size, ...]:
         """Strides in elements, also of the row-major layout (which needs static sizes)."""
         if self.strides is not None:
@@ -204,7 +234,8 @@ class MemRefType(Type):
                 else f", offset: {self.offset if isinstance(self.offset, int) else '?'}"
             )
             layout = f", strided<[{strides}]{offset}>"
-        return f"memref<{_dimensions(self.shape)}{self.element}{layout}>"
+        symbols = _buffer_symbols_suffix((*self.shape, *(self.strides or ()), self.offset))
+        return f"memref<{_dimensions(self.shape)}{self.element}{layout}{symbols}>"
 
     def __reduce__(self) -> tuple[object, ...]:
         return MemRefType.get, (self.shape, self.element, self.strides, self.offset)
@@ -265,6 +296,9 @@ class FunctionType(Type):
             results = f"({results})"
         return f"({', '.join(map(str, self.inputs))}) -> {results}"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return FunctionType.get, (self.inputs, self.results)
+
 
 class OpaqueType(Type):
     """A type of a dialect that has only a spelling: `!llvm.ptr`, `!program.handle`, `!llvm.func<...>`."""
@@ -291,6 +325,14 @@ class OpaqueType(Type):
 
 
 pointer = OpaqueType.get("!llvm.ptr")
+
+
+def static_sizes(shape: Shape) -> tuple[int, ...]:
+    """The sizes as ints; ValueError when one is symbolic."""
+    found = tuple(size for size in shape if isinstance(size, int))
+    if len(found) != len(shape):
+        raise ValueError(f"sizes {shape} are not all static")
+    return found
 
 
 def row_major_strides(shape: Shape) -> tuple[int, ...] | None:

@@ -50,7 +50,7 @@ def buffer_bytes(type_: MemRefType) -> int:
     """Bytes from the first to the last element of a buffer with non-negative strides."""
     if 0 in type_.shape:
         return 0
-    last = sum((int(size) - 1) * int(step) for size, step in zip(type_.shape, type_.layout, strict=True))  # type: ignore[arg-type]
+    last = sum((size - 1) * step for size, step in zip(type_.sizes, type_.steps, strict=True))
     return (last + 1) * type_.element.bytes
 
 

@@ -15,15 +15,17 @@ that are returned (all where it is absent). Each returned result is memory of it
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from lamina.errors import CompilerBug
 from lamina.ir.attributes import ArrayAttr, plain
-from lamina.ir.core import Block, Builder, Operation, Region, Value, lookup
+from lamina.ir.core import Block, Builder, Operation, OpResult, Region, Value, lookup, symbol_name
 from lamina.ir.ops.aten import is_extern
 from lamina.ir.ops.func import function_type
 from lamina.ir.ops.program import object_type
 from lamina.ir.types import FunctionType, MemRefType, TensorType, Type, element_count
-from lamina.passes.program.views import is_view, view_of
+from lamina.passes.program.placements import Placement, find_placements, piece_types
+from lamina.passes.program.views import has_equal_strides, is_view, view_of
 
 NAME = "to_program"
 MAY_ALIAS = frozenset(
@@ -63,6 +65,8 @@ class _Lowering:
     function: Operation
     values: dict[Value, Value] = field(default_factory=dict)
     escaping: set[Value] = field(default_factory=set)
+    placements: dict[Value, Placement] = field(default_factory=dict)
+    kernels: dict[str, Operation] = field(default_factory=dict)
 
     def lower(self, name: str) -> Operation:
         body = self.function.body
@@ -72,14 +76,16 @@ class _Lowering:
             self.values[old] = new
         returned = body.terminator.operands
         self.escaping = {_root(returned[position]) for position in self._kept(len(returned))}
+        self.kernels = {symbol_name(each) or "": each for each in self.module.body}
+        self.placements = find_placements(self.function, self._kernel_buffer)
         builder = Builder(block)
         for operation in body:
             builder.location = operation.location
             self._operation(operation, builder)
         results = tuple(value.type for value in block.terminator.operands)
-        attributes = {"sym_name": name, "function_type": FunctionType.get(inputs, results)}
+        attributes: dict[str, Any] = {"sym_name": name, "function_type": FunctionType.get(inputs, results)}
         if "lamina.arg_kinds" in self.function.attributes:
-            attributes["arg_kinds"] = self.function.attributes["lamina.arg_kinds"]  # type: ignore[assignment]
+            attributes["arg_kinds"] = self.function.attributes["lamina.arg_kinds"]
         return Operation("program.func", attributes=attributes, regions=[Region([block])])
 
     def _argument_type(self, position: int) -> Type:
@@ -98,6 +104,8 @@ class _Lowering:
             type_ = buffer_type(operation.result.type)
             attributes = {"value": operation.attributes["value"]}
             self.values[operation.result] = builder.value("program.constant", (), type_, attributes)
+        elif operation.name == "tensor.concat":
+            self._concat(operation, builder)
         elif is_extern(operation):
             self._extern(operation, builder)
         elif is_view(operation):
@@ -105,13 +113,19 @@ class _Lowering:
         else:
             raise CompilerBug(f"{operation.name} reached the program level outside a kernel")
 
+    def _kernel_buffer(self, value: Value) -> MemRefType | None:
+        """The buffer that a kernel writes for a result; None for values that no kernel makes."""
+        call = value.defining_op
+        if call is None or call.name != "func.call" or not isinstance(value, OpResult):
+            return None
+        kernel = self.kernels[plain(call.attributes["callee"])]
+        return buffer_type(value.type, strides_attribute(kernel, "lamina.result_strides", value.position))
+
     def _kernel(self, operation: Operation, builder: Builder) -> None:
-        kernel = lookup(self.module, plain(operation.attributes["callee"]))
+        kernel = self.kernels[plain(operation.attributes["callee"])]
         outputs = []
-        for position, result in enumerate(operation.results):
-            type_ = buffer_type(result.type, strides_attribute(kernel, "lamina.result_strides", position))
-            space = "output" if result in self.escaping else "arena"
-            outputs.append(builder.value("program.alloc", (), type_, {"space": space}))
+        for result in operation.results:
+            outputs.append(self._output(result, builder))
             self.values[result] = outputs[-1]
         inputs = []
         for position, value in enumerate(operation.operands):
@@ -121,10 +135,38 @@ class _Lowering:
         attributes = {"kernel": operation.attributes["callee"], "outputs": len(outputs)}
         builder.op("program.launch", [*inputs, *outputs], (), attributes)
 
+    def _output(self, result: Value, builder: Builder) -> Value:
+        """The buffer for a kernel's result: of its own, or a place in a concatenation's."""
+        type_ = self._kernel_buffer(result)
+        assert type_ is not None
+        placement = self.placements.get(result)
+        if placement is None:
+            space = "output" if result in self.escaping else "arena"
+            return builder.value("program.alloc", (), type_, {"space": space})
+        whole = self._concat_buffer(placement.concat, builder)
+        return builder.value("program.view", (whole,), type_, {"offset": placement.offset})
+
+    def _concat_buffer(self, concat: Operation, builder: Builder) -> Value:
+        found = self.values.get(concat.result)
+        if found is None:
+            space = "output" if concat.result in self.escaping else "arena"
+            type_ = buffer_type(concat.result.type)
+            found = self.values[concat.result] = builder.value("program.alloc", (), type_, {"space": space})
+        return found
+
+    def _concat(self, concat: Operation, builder: Builder) -> None:
+        """Pieces that no kernel wrote in place are copied."""
+        whole = self._concat_buffer(concat, builder)
+        for value, (type_, offset) in zip(concat.operands, piece_types(concat), strict=True):
+            placement = self.placements.get(_root(value))
+            if placement is None or placement != Placement(concat, offset):
+                piece = builder.value("program.view", (whole,), type_, {"offset": offset})
+                builder.op("program.copy", (self.values[value], piece))
+
     def _restride(self, buffer: Value, wanted: MemRefType, builder: Builder) -> Value:
         """The same values in other strides: equal strides up to sizes of 1 are a view, else a copy."""
         assert isinstance(buffer.type, MemRefType)
-        if _has_equal_strides(buffer.type, wanted):
+        if has_equal_strides(buffer.type, wanted):
             return builder.value("program.view", (buffer,), wanted, {"offset": 0})
         copy = builder.value("program.alloc", (), wanted, {"space": "arena"})
         builder.op("program.copy", (buffer, copy))
@@ -160,7 +202,7 @@ class _Lowering:
         attributes = {
             key: value for key, value in operation.attributes.items() if key in ("args", "kwargs", "effects")
         }
-        attributes["callee"] = operation.name  # type: ignore[assignment]
+        attributes["callee"] = operation.name
         operands = [self.values[value] for value in operation.operands]
         call = builder.op("program.call", operands, types, attributes)
         self.values.update(zip(operation.results, call.results, strict=True))
@@ -197,7 +239,7 @@ class _Lowering:
         wanted = buffer.type if strides is None else buffer_type(value.type, strides)
         root = buffer_root(buffer)
         is_own = root not in owned and _is_fresh(root) and _is_dense(buffer, root)
-        if is_own and _has_equal_strides(buffer.type, wanted):
+        if is_own and has_equal_strides(buffer.type, wanted):
             owned.add(root)
             return (
                 buffer
@@ -222,12 +264,6 @@ def _is_dense(buffer: Value, root: Value) -> bool:
     """Whether a view keeps no more memory alive than it shows."""
     assert isinstance(buffer.type, MemRefType)
     return isinstance(root.type, MemRefType) and element_count(root.type) == element_count(buffer.type)
-
-
-def _has_equal_strides(have: MemRefType, want: MemRefType) -> bool:
-    """Equal up to dimensions of size 1, whose stride says nothing."""
-    pairs = zip(have.shape, have.layout, want.layout, strict=True)
-    return 0 in have.shape or all(size == 1 or left == right for size, left, right in pairs)
 
 
 def _root(value: Value) -> Value:

@@ -15,32 +15,26 @@ View = tuple[tuple[int, ...], int]
 """Strides of the view and its offset from the start of the source, in elements."""
 
 
-def _sizes(type_: MemRefType | TensorType) -> tuple[int, ...]:
-    return tuple(int(size) for size in type_.shape)  # type: ignore[arg-type]
-
-
 def _permute(operation: Operation, source: MemRefType, target: TensorType) -> View | None:
-    strides = source.layout
-    return tuple(int(strides[k]) for k in plain(operation.attributes["perm"])), 0  # type: ignore[arg-type]
+    return tuple(source.steps[k] for k in plain(operation.attributes["perm"])), 0
 
 
 def _broadcast(operation: Operation, source: MemRefType, target: TensorType) -> View | None:
     strides = [0] * target.rank
     for position, dim in enumerate(plain(operation.attributes["dims"])):
         if source.shape[position] == target.shape[dim]:
-            strides[dim] = int(source.layout[position])  # type: ignore[arg-type]
+            strides[dim] = source.steps[position]
     return tuple(strides), 0
 
 
 def _slice(operation: Operation, source: MemRefType, target: TensorType) -> View | None:
     starts, steps = (plain(operation.attributes[f"static_{name}"]) for name in ("offsets", "strides"))
-    layout = [int(stride) for stride in source.layout]  # type: ignore[arg-type]
-    offset = sum(start * stride for start, stride in zip(starts, layout, strict=True))
-    return tuple(step * stride for step, stride in zip(steps, layout, strict=True)), offset
+    offset = sum(start * stride for start, stride in zip(starts, source.steps, strict=True))
+    return tuple(step * stride for step, stride in zip(steps, source.steps, strict=True)), offset
 
 
 def _reshape(operation: Operation, source: MemRefType, target: TensorType) -> View | None:
-    strides = reshape_strides(_sizes(source), tuple(int(s) for s in source.layout), _sizes(target))  # type: ignore[arg-type]
+    strides = reshape_strides(source.sizes, source.steps, target.sizes)
     return None if strides is None else (strides, 0)
 
 
@@ -106,3 +100,9 @@ def view_of(operation: Operation, source: MemRefType) -> tuple[MemRefType, int] 
         return None
     strides, offset = found
     return MemRefType.get(target.shape, target.element, strides), offset
+
+
+def has_equal_strides(have: MemRefType, want: MemRefType) -> bool:
+    """Whether both describe the same places: sizes of 1 have a stride that says nothing."""
+    pairs = zip(have.shape, have.layout, want.layout, strict=True)
+    return have.shape == want.shape and (0 in have.shape or all(size == 1 or a == b for size, a, b in pairs))
