@@ -199,7 +199,7 @@ class _Lowering:
                 continue
             stated = plain(strides.elements[position]) if isinstance(strides, ArrayAttr) else None
             types.append(buffer_type(result.type, tuple(stated) if isinstance(stated, list) else None))
-        attributes = {
+        attributes: dict[str, Any] = {
             key: value for key, value in operation.attributes.items() if key in ("args", "kwargs", "effects")
         }
         attributes["callee"] = operation.name
