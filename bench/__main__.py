@@ -60,7 +60,7 @@ def choose(names: str | None, known: dict[str, T], kind: str) -> list[T]:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Measure what is missing, then write and show the report. Returns the exit code, 130 after an interrupt."""
+    """Measure what is missing, then write and show the report; the exit code is 130 after an interrupt."""
     arguments = parse_arguments(words)
     if arguments.list:
         print_lists()

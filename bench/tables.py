@@ -1,4 +1,4 @@
-"""Markdown tables from the results: speed, compile time, memory, error, and the reasons of what is missing."""
+"""Markdown tables from the results: speed, compile time, memory, error, and why a result is missing."""
 
 from __future__ import annotations
 
