@@ -1,0 +1,1 @@
+"""Last level -> source and machine code: `llvm` for processors."""

@@ -1,0 +1,1 @@
+"""Runs a program: executor, cache, devices. Decides nothing."""

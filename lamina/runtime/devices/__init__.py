@@ -1,0 +1,1 @@
+"""The machines a program runs on: `cpu`, and `null`, which only records."""

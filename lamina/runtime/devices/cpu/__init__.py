@@ -1,0 +1,1 @@
+"""Kernels on this processor: loaded code, threads, memory."""
