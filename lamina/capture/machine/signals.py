@@ -1,0 +1,46 @@
+"""Marks and messages that the machine's parts pass among themselves."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn
+
+from lamina.errors import Unsupported
+
+Value = Any
+"""Whatever a Python program can hold; the machine runs on real objects, traced tensors are `TensorValue`s."""
+
+
+class Mark:
+    """A unique, printable sentinel."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+NULL: Final = Mark("NULL")
+"""The empty slot that calls leave under a callable that is not a method."""
+UNBOUND: Final = Mark("UNBOUND")
+"""A local without a value."""
+MISSING: Final = Mark("MISSING")
+"""The answer of a look-up that found nothing."""
+
+RETURNED: Final = 1
+YIELDED: Final = 2
+
+
+class TracingStopped(BaseException):
+    """Carries an `Unsupported` through traced code: not an Exception, so that no traced handler swallows it."""
+
+    def __init__(self, error: Unsupported) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def stop(code: str, message: str, hint: str = "") -> NoReturn:
+    """Give up tracing; the machine adds the user's source line on the way out."""
+    raise TracingStopped(Unsupported(code, message, None, hint))

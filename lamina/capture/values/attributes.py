@@ -1,0 +1,207 @@
+"""Attribute access by the rules of the data model, so that Python-level descriptors run in the machine.
+
+C-level descriptors are asked natively; what an instance's or a class's dictionary holds comes through the world,
+which records guards for objects from outside.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from lamina.capture.machine.signals import MISSING, Value
+
+HEAP_TYPE = 1 << 9
+
+_find_cache: dict[type, bool] = {}
+
+
+def is_native_type(kind: type) -> bool:
+    """Whether attributes and operators of `kind`'s instances never run Python code of the user's."""
+    found = _find_cache.get(kind)
+    if found is None:
+        found = not kind.__flags__ & HEAP_TYPE or "__machine_native__" in kind.__dict__
+        _find_cache[kind] = found
+    return found
+
+
+def find_in_type(kind: type, name: str) -> Value:
+    """The raw entry of `name` along the method resolution order, or MISSING."""
+    for base in type.__dict__["__mro__"].__get__(kind):
+        entries = base.__dict__
+        if name in entries:
+            return entries[name]
+    return MISSING
+
+
+def find_with_owner(kind: type, name: str) -> tuple[Value, type]:
+    """Like `find_in_type`, with the class that holds the entry."""
+    for base in type.__dict__["__mro__"].__get__(kind):
+        entries = base.__dict__
+        if name in entries:
+            return entries[name], base
+    return MISSING, kind
+
+
+def find_native(kind: type, name: str) -> Value:
+    """The first entry of `name` along the resolution order that is not a Python function."""
+    for base in kind.__mro__:
+        if name in base.__dict__ and type(base.__dict__[name]) is not types.FunctionType:
+            return base.__dict__[name]
+    return MISSING
+
+
+def is_data_descriptor(raw: Value) -> bool:
+    """Whether `raw` in a class takes precedence over the instance's dictionary."""
+    kind = type(raw)
+    return hasattr(kind, "__set__") or hasattr(kind, "__delete__")
+
+
+def load_attribute(world: Any, owner: Value, name: str) -> Value:
+    """`owner.name`. Raises AttributeError as CPython does."""
+    kind = type(owner)
+    if issubclass(type(owner), type):
+        return load_class_attribute(world, owner, name)
+    if kind is super:
+        return load_super_attribute(world, owner, name)
+    if is_native_type(kind):
+        return getattr(owner, name)
+    fallback = find_in_type(kind, "__getattr__")
+    getter = find_in_type(kind, "__getattribute__")
+    try:
+        if type(getter) is types.FunctionType:
+            return world.call(getter, (owner, name), {})
+        return load_instance_attribute(world, owner, name)
+    except AttributeError as error:
+        if fallback is MISSING:
+            raise
+        missing = error
+    if type(fallback) is not types.FunctionType:
+        raise missing
+    return world.call(fallback, (owner, name), {})
+
+
+def load_instance_attribute(world: Any, owner: Value, name: str) -> Value:
+    """`object.__getattribute__(owner, name)`."""
+    kind = type(owner)
+    raw, holder = find_with_owner(kind, name)
+    if raw is not MISSING and type(raw) is not types.FunctionType and is_data_descriptor(raw):
+        return world.bind_descriptor(raw, holder, name, owner, kind)
+    value = world.read_instance(owner, name)
+    if value is not MISSING:
+        return value
+    if raw is MISSING:
+        return raise_missing(owner, name)
+    return world.bind_descriptor(raw, holder, name, owner, kind)
+
+
+def raise_missing(owner: Value, name: str) -> Value:
+    """Raise CPython's AttributeError for a name that is not there."""
+    kind = type(owner)
+    if isinstance(owner, types.ModuleType):
+        raise AttributeError(f"module {owner.__name__!r} has no attribute {name!r}", name=name, obj=owner)
+    raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=owner)
+
+
+def bind_descriptor(world: Any, raw: Value, holder: type, name: str, owner: Value, kind: type) -> Value:
+    """What `raw`, found as `name` in class `holder`, gives for `owner` (None: read from the class itself)."""
+    raw_kind = type(raw)
+    if raw_kind is types.FunctionType:
+        return raw if owner is None else types.MethodType(raw, owner)
+    if raw_kind is classmethod:
+        return types.MethodType(raw.__func__, kind)
+    if raw_kind is staticmethod:
+        return raw.__func__
+    getter = find_in_type(raw_kind, "__get__")
+    if getter is MISSING:
+        return world.read_class_value(holder, name, raw)
+    if isinstance(raw, property) and getter is property.__get__:
+        if owner is None:
+            return raw
+        if raw.fget is None:
+            return raw.__get__(owner, kind)
+        return world.call(raw.fget, (owner,), {})
+    if type(getter) is types.FunctionType:
+        return world.call(getter, (raw, owner, kind), {})
+    return world.call_native(getter, (raw, owner, kind), {})
+
+
+def load_class_attribute(world: Any, owner: type, name: str) -> Value:
+    """`owner.name` for a class."""
+    meta = type(owner)
+    meta_raw, meta_holder = find_with_owner(meta, name)
+    if meta_raw is not MISSING and is_data_descriptor(meta_raw):
+        return world.bind_descriptor(meta_raw, meta_holder, name, owner, meta)
+    raw, holder = find_with_owner(owner, name)
+    if raw is not MISSING:
+        return world.bind_descriptor(raw, holder, name, None, owner)
+    if meta_raw is not MISSING:
+        return world.bind_descriptor(meta_raw, meta_holder, name, owner, meta)
+    fallback = find_in_type(meta, "__getattr__")
+    if type(fallback) is types.FunctionType:
+        return world.call(fallback, (owner, name), {})
+    return getattr(owner, name)
+
+
+def load_super_attribute(world: Any, owner: Any, name: str) -> Value:
+    """`super(...).name`: the search goes on behind the class that super names."""
+    instance, start, kind = owner.__self__, owner.__thisclass__, owner.__self_class__
+    order = kind.__mro__
+    if name == "__class__":
+        return super
+    for base in order[order.index(start) + 1 :]:
+        if name in base.__dict__:
+            raw = base.__dict__[name]
+            # super() of a class method holds the class itself: entries are read as from a class.
+            target = None if instance is kind else instance
+            return world.bind_descriptor(raw, base, name, target, kind)
+    return getattr(owner, name)
+
+
+def store_attribute(world: Any, owner: Value, name: str, value: Value) -> None:
+    """`owner.name = value`."""
+    kind = type(owner)
+    setter = find_in_type(kind, "__setattr__")
+    if type(setter) is types.FunctionType:
+        world.call(setter, (owner, name, value), {})
+        return
+    store_instance_attribute(world, owner, name, value)
+
+
+def store_instance_attribute(world: Any, owner: Value, name: str, value: Value) -> None:
+    """`object.__setattr__(owner, name, value)`."""
+    raw = MISSING if issubclass(type(owner), type) else find_in_type(type(owner), name)
+    if raw is not MISSING and type(raw) is not types.FunctionType:
+        if isinstance(raw, property):
+            if raw.fset is None:
+                setattr(owner, name, value)
+            world.call(raw.fset, (owner, value), {})
+            return
+        setter = find_in_type(type(raw), "__set__")
+        if type(setter) is types.FunctionType:
+            world.call(setter, (raw, owner, value), {})
+            return
+    world.write_instance(owner, name, value)
+
+
+def delete_attribute(world: Any, owner: Value, name: str) -> None:
+    """`del owner.name`."""
+    deleter = find_in_type(type(owner), "__delattr__")
+    if type(deleter) is types.FunctionType:
+        world.call(deleter, (owner, name), {})
+        return
+    delete_instance_attribute(world, owner, name)
+
+
+def delete_instance_attribute(world: Any, owner: Value, name: str) -> None:
+    """`object.__delattr__(owner, name)`."""
+    raw = MISSING if issubclass(type(owner), type) else find_in_type(type(owner), name)
+    if isinstance(raw, property) and raw.fdel is not None:
+        world.call(raw.fdel, (owner,), {})
+        return
+    if raw is not MISSING:
+        remover = find_in_type(type(raw), "__delete__")
+        if type(remover) is types.FunctionType:
+            world.call(remover, (raw, owner), {})
+            return
+    world.erase_instance(owner, name)
