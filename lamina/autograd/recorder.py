@@ -9,7 +9,7 @@ import torch
 from torch import fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lamina.autograd.decompose import KEPT, RULES, is_composite, is_random
+from lamina.autograd.decompose import KEPT, RULES, argument_values, is_composite, is_random
 from lamina.autograd.fake import (
     DEVICE_QUERY,
     functional_overload,
@@ -339,11 +339,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         functional = FUNCTIONAL.get(func) or functional_overload(func)
         if functional is None or target.numel() == 0:
             raise Unsupported("in-place-op", f"{func} has no functional form here")
-        rest = tuple(self.keep_layout(self.nodes_of(a)) for a in args[1:])
-        node_kwargs = {name: self.nodes_of(value) for name, value in kwargs.items() if value is not None}
-        node = self.emit(
-            functional, self.empty_like(target), *rest, val=target, effects="random", **node_kwargs
-        )
+        values = argument_values(func, args, kwargs)
+        rest = [
+            self.keep_layout(self.nodes_of(values[argument.name]))
+            for argument in functional._schema.arguments[1:]
+            if not argument.kwarg_only
+        ]
+        self.nodes_of(values.get("generator"))
+        node = self.emit(functional, self.empty_like(target), *rest, val=target, effects="random")
         write(self.view_of(target), node, self.emit)
 
     def run_view_write(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -1,1 +1,19 @@
-"""Lowerings of ATen ops to tensor-level IR, one table a family."""
+"""Lowerings of ATen ops to tensor-level IR, one table a family.
+
+A lowering takes (Emitter, Call) and returns the result, or None where kernels cannot have eager's exact
+meaning: the op then stays a library call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lamina.autograd.lower import activations, elementwise, factories, indexing, norms, reductions, views
+from lamina.autograd.lower.emitter import Call, Emitter
+from lamina.ir.core import Value
+
+FAMILIES = (elementwise, activations, reductions, norms, views, indexing, factories)
+
+LOWERINGS: dict[str, Callable[[Emitter, Call], Value | None]] = {
+    name: lowering for family in FAMILIES for name, lowering in family.LOWERINGS.items()
+}

@@ -1,0 +1,186 @@
+"""Import a traced graph as tensor-level IR.
+
+    %2 = aten.gelu(%1)   =>   %2 = arith.mulf %1, 0.5 ... math.erf ... arith.mulf
+    %3 = aten.mm(%2, %w) =>   %3 = "aten.mm.default"(%2, %w) {args = [unit, unit], result_strides = [[64, 1]]}
+
+Ops with a lowering become kernel ops; all others stay library calls with eager's strides and effects.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+
+from lamina.autograd.decompose import argument_values
+from lamina.autograd.lower import LOWERINGS
+from lamina.autograd.lower.dtypes import SCALAR_OF, element
+from lamina.autograd.lower.emitter import Call, Emitter
+from lamina.autograd.trace import Traced
+from lamina.errors import CompilerBug, Unsupported
+from lamina.ir.attributes import STORAGE, UNIT, DenseElementsAttr
+from lamina.ir.core import UNKNOWN, Block, Builder, Location, Operation, Region, Value, make_module
+from lamina.ir.types import KERNEL_SCALARS, FunctionType, TensorType, none
+
+Tensor = torch.Tensor
+
+
+def import_graph(traced: Traced) -> Operation:
+    """A module with `func.func @main`: one argument for each tensor input, one result for each result.
+
+    The function carries `lamina.arg_strides` and `lamina.result_strides`, one list for each. Raises
+    Unsupported for dtypes that the IR does not have.
+    """
+    tensors = [value for value in traced.inputs if isinstance(value, Tensor)]
+    block = Block(ir_type(tensor) for tensor in tensors)
+    importer = Importer(traced, block)
+    results = importer.run()
+    type_ = FunctionType.get(
+        tuple(argument.type for argument in block.arguments), tuple(value.type for value in results)
+    )
+    attributes = {
+        "sym_name": "main",
+        "function_type": type_,
+        "lamina.arg_strides": [list(tensor.stride()) for tensor in tensors],
+        "lamina.result_strides": [list(result.stride) for result in traced.results],
+    }
+    module = make_module()
+    module.body.append(Operation("func.func", attributes=attributes, regions=[Region([block])]))
+    return module
+
+
+def ir_type(tensor: Tensor) -> TensorType:
+    """The tensor type of a fake."""
+    scalar = SCALAR_OF.get(tensor.dtype)
+    if scalar is None:
+        raise Unsupported("dtype", f"the program has a tensor of dtype {tensor.dtype}")
+    return TensorType.get(tuple(tensor.shape), scalar)
+
+
+class Importer:
+    """Imports the nodes of one graph, in order, into `block`."""
+
+    def __init__(self, traced: Traced, block: Block) -> None:
+        self.traced = traced
+        self.block = block
+        self.builder = Builder(block)
+        self.emitter = Emitter(self.builder)
+        self.values: dict[fx.Node, Any] = {}
+
+    def run(self) -> list[Value]:
+        """Import all nodes and the return; the values of the results."""
+        arguments = iter(self.block.arguments)
+        for index, node in enumerate(self.traced.graph_module.graph.nodes):
+            if node.op == "placeholder":
+                value = self.traced.inputs[index]
+                self.values[node] = next(arguments) if isinstance(value, Tensor) else value
+            elif node.op != "output":
+                self.builder.location = _location(node)
+                self.values[node] = self.import_node(node)
+        results = [self.values[result.node] for result in self.traced.results]
+        self.builder.location = UNKNOWN
+        self.builder.op("func.return", results)
+        return results
+
+    def import_node(self, node: fx.Node) -> Any:
+        """The value, or list of values, of one node."""
+        if node.op == "get_attr":
+            return self.constant(getattr(self.traced.graph_module, str(node.target)))
+        if node.target is operator.getitem:
+            return self.values[node.args[0]][node.args[1]]  # type: ignore[index]
+        value = None if node.meta.get("effects") else self.lower(node)
+        return self.library_call(node) if value is None else value
+
+    def lower(self, node: fx.Node) -> Value | None:
+        """The node's value from kernel ops, or None where it stays a library call."""
+        lowering = LOWERINGS.get(str(node.target))
+        fake = node.meta["val"]
+        if lowering is None or not isinstance(fake, Tensor) or not self.is_kernel_node(node, fake):
+            return None
+        args = fx.map_arg(node.args, self.values.__getitem__)
+        kwargs = fx.map_arg(node.kwargs, self.values.__getitem__)
+        arguments = argument_values(node.target, args, kwargs)
+        type_ = ir_type(fake)
+        call = Call(str(node.target), arguments, tuple(fake.shape), type_.element)
+        value = lowering(self.emitter, call)
+        if value is not None and value.type is not type_:
+            raise CompilerBug(
+                f"the lowering of {node.target} gives {value.type}, eager {type_}",
+                location=node.meta.get("location"),
+                operation=str(node.target),
+                stage="import_graph",
+            )
+        return value
+
+    def is_kernel_node(self, node: fx.Node, fake: Tensor) -> bool:
+        """Whether kernels have all of the node's element types."""
+        if SCALAR_OF.get(fake.dtype) not in KERNEL_SCALARS or fake.device.type != "cpu":
+            return False
+        for operand in node.all_input_nodes:
+            value = self.values[operand]
+            if not isinstance(value, Value) or element(value) not in KERNEL_SCALARS:
+                return False
+        return True
+
+    def library_call(self, node: fx.Node) -> Any:
+        """The node as a call of torch's own operator."""
+        operands: list[Value] = []
+
+        def encode(value: Any) -> Any:
+            if isinstance(value, fx.Node):
+                value = self.values[value]
+            if isinstance(value, Value):
+                operands.append(value)
+                return UNIT
+            return (
+                [encode(item) for item in value]
+                if isinstance(value, list | tuple)
+                else encode_constant(value)
+            )
+
+        attributes: dict[str, Any] = {"args": [encode(value) for value in node.args]}
+        kwargs = {name: encode(value) for name, value in node.kwargs.items()}
+        if kwargs:
+            attributes["kwargs"] = kwargs
+        fake = node.meta["val"]
+        fakes = [fake] if isinstance(fake, Tensor) else list(fake or ())
+        present = [item for item in fakes if isinstance(item, Tensor)]
+        attributes["result_strides"] = [list(item.stride()) for item in present]
+        if node.meta.get("effects"):
+            attributes["effects"] = node.meta["effects"]
+        call = self.builder.op(str(node.target), operands, [ir_type(item) for item in present], attributes)
+        if isinstance(fake, Tensor):
+            return call.results[0]
+        results = iter(call.results)
+        return [next(results) if isinstance(item, Tensor) else None for item in fakes]
+
+    def constant(self, tensor: Tensor) -> Value:
+        """A constant tensor of the graph."""
+        type_ = ir_type(tensor)
+        storage = STORAGE.get(type_.element.name)
+        if storage is None:
+            raise Unsupported("dtype", f"the program has a constant of dtype {tensor.dtype}")
+        raw = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+        dense = DenseElementsAttr.from_array(np.frombuffer(raw.tobytes(), storage), type_)
+        return self.builder.value("arith.constant", (), type_, {"value": dense})
+
+
+def encode_constant(value: Any) -> Any:
+    """A constant argument of a library call as a plain attribute value."""
+    if value is None:
+        return none
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, torch.dtype) and value in SCALAR_OF:
+        return SCALAR_OF[value]
+    if isinstance(value, torch.device | torch.layout | torch.memory_format):
+        return str(value)
+    raise Unsupported("library-argument", f"a library call has the argument {value!r}")
+
+
+def _location(node: fx.Node) -> Location:
+    place = node.meta.get("location")
+    return Location(place[0], place[1]) if place is not None else UNKNOWN

@@ -1,0 +1,186 @@
+"""Reductions: sums, extremes, positions, logic, moments. Half types are accumulated in f32."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from lamina.autograd.lower.dtypes import default_float, element, shape_of
+from lamina.autograd.lower.emitter import Call, Emitter
+from lamina.ir import types
+from lamina.ir.core import Value
+
+
+def reduced_dims(dim: Any, rank: int) -> list[int]:
+    """The dims of an ATen `dim` argument: one, a list, or all for None and for an empty list."""
+    if rank == 0:
+        return []
+    if dim is None or (isinstance(dim, list | tuple) and not dim):
+        return list(range(rank))
+    dims = [dim] if isinstance(dim, int) else list(dim)
+    return sorted({d % rank for d in dims})
+
+
+def _finish(e: Emitter, call: Call, value: Value) -> Value:
+    """To the result's element type and, with keepdim, its shape."""
+    return e.reshape(e.cast(value, call.element), call.shape)
+
+
+def _count(shape: tuple[int, ...], dims: list[int]) -> int:
+    return math.prod(shape[dim] for dim in dims)
+
+
+def _sum(e: Emitter, call: Call) -> Value | None:
+    value = e.widen(e.cast(call["self"], call.element))
+    return _finish(e, call, e.reduce("add", value, reduced_dims(call.get("dim"), len(shape_of(value)))))
+
+
+def _product(e: Emitter, call: Call) -> Value | None:
+    value = e.widen(e.cast(call["self"], call.element))
+    return _finish(e, call, e.reduce("mul", value, reduced_dims(call.get("dim"), len(shape_of(value)))))
+
+
+def _mean(e: Emitter, call: Call) -> Value | None:
+    if not call.element.is_float:
+        return None
+    value = e.widen(e.cast(call["self"], call.element))
+    return _finish(e, call, mean(e, value, reduced_dims(call.get("dim"), len(shape_of(value)))))
+
+
+def mean(e: Emitter, value: Value, dims: list[int]) -> Value:
+    """The mean over `dims` of a float tensor; nan where there is nothing to average."""
+    total = e.reduce("add", value, dims)
+    return e.div(total, e.like(total, float(_count(shape_of(value), dims))))
+
+
+def _extreme(kind: str) -> Any:
+    def lower(e: Emitter, call: Call) -> Value | None:
+        value = call["self"]
+        shape = shape_of(value)
+        dims = reduced_dims(call.get("dim"), len(shape))
+        if element(value) is types.i1 or 0 in shape:
+            return None
+        return _finish(e, call, e.reduce(kind, value, dims))
+
+    return lower
+
+
+def _position(kind: str) -> Any:
+    def lower(e: Emitter, call: Call) -> Value | None:
+        value, dim = call["self"], call["dim"]
+        shape = shape_of(value)
+        if element(value) is types.i1 or 0 in shape or not shape:
+            return None
+        if dim is None:
+            value, dim = e.reshape(value, (math.prod(shape),)), 0
+        return _finish(e, call, e.reduce(kind, e.widen(value), [dim % len(shape_of(value))]))
+
+    return lower
+
+
+def _logic(kind: str) -> Any:
+    def lower(e: Emitter, call: Call) -> Value | None:
+        value = e.cast(call["self"], types.i1)
+        return _finish(e, call, e.reduce(kind, value, reduced_dims(call.get("dim"), len(shape_of(value)))))
+
+    return lower
+
+
+def centred_squares(e: Emitter, value: Value, dims: list[int]) -> tuple[Value, Value]:
+    """value - mean over `dims`, and the sum over `dims` of its squares."""
+    shape = shape_of(value)
+    kept = [k for k in range(len(shape)) if k not in dims]
+    distance = e.sub(value, e.broadcast(mean(e, value, dims), shape, kept))
+    return distance, e.reduce("add", e.mul(distance, distance), dims)
+
+
+def variance(e: Emitter, value: Value, dims: list[int], correction: float) -> Value:
+    """The variance over `dims`, by the mean of squared distances from the mean."""
+    _, total = centred_squares(e, value, dims)
+    return e.div(total, e.like(total, max(0.0, _count(shape_of(value), dims) - correction)))
+
+
+def _correction(call: Call) -> float:
+    if "unbiased" in call.arguments:
+        return 1.0 if call["unbiased"] else 0.0
+    correction = call.get("correction")
+    return 1.0 if correction is None else float(correction)
+
+
+def _variance(e: Emitter, call: Call) -> Value | None:
+    if not element(call["self"]).is_float or 0 in shape_of(call["self"]):
+        return None
+    value = e.widen(call["self"])
+    dims = reduced_dims(call.get("dim"), len(shape_of(value)))
+    return _finish(e, call, variance(e, value, dims, _correction(call)))
+
+
+def _deviation(e: Emitter, call: Call) -> Value | None:
+    if not element(call["self"]).is_float or 0 in shape_of(call["self"]):
+        return None
+    value = e.widen(call["self"])
+    dims = reduced_dims(call.get("dim"), len(shape_of(value)))
+    return _finish(e, call, e.op("math.sqrt", variance(e, value, dims, _correction(call))))
+
+
+def _log_sum_exp(e: Emitter, call: Call) -> Value | None:
+    value = call["self"]
+    value = e.widen(value if element(value).is_float else e.cast(value, default_float()))
+    shape = shape_of(value)
+    dims = reduced_dims(call["dim"], len(shape))
+    if 0 in shape:
+        return None
+    largest = e.reduce("max", value, dims)
+    # An infinite maximum would make inf - inf.
+    is_infinite = e.compare("oeq", e.op("math.absf", largest), e.like(largest, math.inf))
+    shift = e.select(is_infinite, e.like(largest, 0.0), largest)
+    kept = [k for k in range(len(shape)) if k not in dims]
+    exponentials = e.op("math.exp", e.sub(value, e.broadcast(shift, shape, kept)))
+    total = e.op("math.log", e.reduce("add", exponentials, dims))
+    return _finish(e, call, e.add(total, shift))
+
+
+def _vector_norm(e: Emitter, call: Call) -> Value | None:
+    value, order = call["self"], call["ord"]
+    if not element(value).is_float or not call.element.is_float or 0 in shape_of(value):
+        return None
+    x = e.widen(e.cast(value, call.element))
+    dims = reduced_dims(call["dim"], len(shape_of(value)))
+    if order == 2:
+        return _finish(e, call, e.op("math.sqrt", e.reduce("add", e.mul(x, x), dims)))
+    if order == 1:
+        return _finish(e, call, e.reduce("add", e.op("math.absf", x), dims))
+    if order in (math.inf, -math.inf):
+        kind = "max" if order > 0 else "min"
+        return _finish(e, call, e.reduce(kind, e.op("math.absf", x), dims))
+    return None
+
+
+LOWERINGS: dict[str, Any] = {
+    "aten.sum.default": _sum,
+    "aten.sum.dim_IntList": _sum,
+    "aten.prod.default": _product,
+    "aten.prod.dim_int": _product,
+    "aten.mean.default": _mean,
+    "aten.mean.dim": _mean,
+    "aten.amax.default": _extreme("max"),
+    "aten.amin.default": _extreme("min"),
+    "aten.max.default": _extreme("max"),
+    "aten.min.default": _extreme("min"),
+    "aten.argmax.default": _position("argmax"),
+    "aten.argmin.default": _position("argmin"),
+    "aten.any.default": _logic("or"),
+    "aten.any.dim": _logic("or"),
+    "aten.any.dims": _logic("or"),
+    "aten.all.default": _logic("and"),
+    "aten.all.dim": _logic("and"),
+    "aten.all.dims": _logic("and"),
+    "aten.var.default": _variance,
+    "aten.var.dim": _variance,
+    "aten.var.correction": _variance,
+    "aten.std.default": _deviation,
+    "aten.std.dim": _deviation,
+    "aten.std.correction": _deviation,
+    "aten.logsumexp.default": _log_sum_exp,
+    "aten.linalg_vector_norm.default": _vector_norm,
+}
