@@ -10,15 +10,15 @@ The form of a kernel, which later levels rely on:
       %5 = "lamina.broadcast"(%4) {dims = array<i64: 0>} : ... -> tensor<512x768xf32>
       %6 = "arith.divf"(%3, %5) : tensor<512x768xf32>
       "lamina.yield"(%6)
-    }) {kind = "normalization", domain = array<i64: 512, 768>, reduced = array<i64: 1>, stages = 1,
+    }) {kind = "normalization", domain = array<i64: 512, 768>, reduced = array<i64: 1>, stages = 2,
         arg_strides = [[768, 1], [1]], result_strides = [[768, 1]]}
 
 - `domain` are the sizes of the iteration space, `reduced` its dimensions that are reduced (empty: a pointwise
   kernel). The others are parallel. Dimensions that every access walks as one are merged; none has size 1; a domain
   may be empty (scalars) or hold a 0.
 - Every computed value has either the domain's shape or the parallel shape (the domain without `reduced`).
-- `lamina.reduce` has an operand of the domain's shape and `dims = reduced`. `stages` is the length of the longest
-  chain of reductions; softmax has 2.
+- `lamina.reduce` has an operand of the domain's shape and `dims = reduced`. `stages` counts the
+  passes over a row that this takes: a sum 1, x / sum(x) 2, softmax 3; 0 for a pointwise kernel.
 - An argument is a view of a buffer: a subset of the domain's dimensions in the domain's order, at any strides
   (`arg_strides`, elements). `lamina.broadcast` brings it to the domain's or the parallel shape. Permutes, slices,
   reshapes are views in @main, never inside. A kernel may get the same buffer several times as different views.

@@ -1,0 +1,124 @@
+"""Make the iteration spaces of two groups one, or say why that cannot be.
+
+The union has parallel atoms P and reduced atoms R, and every value in it must be walked over P or over P and R.
+So two groups fit when, after the values both have in common are walked alike,
+
+    both walk the same atoms                                    elementwise into elementwise, into a reduction
+    one walks P and the other P and R                           a reduction into elementwise, rows' values beside rows
+    one reduces R, the other walks P and atoms of R's sizes     a reduction broadcast back over what it reduced
+"""
+
+from __future__ import annotations
+
+from lamina.ir.attributes import plain
+from lamina.ir.core import Value
+from lamina.passes.fusion.atoms import Map, Union, flatten, resolve, unify_maps
+from lamina.passes.fusion.graph import Graph, Read
+from lamina.passes.fusion.groups import Group, reads_between
+
+Pair = tuple[Map, Map]
+
+
+def align(graph: Graph, producer: Group, consumer: Group) -> str | None:
+    """Unify the atoms of both (on the graph's trail). The reason why not, where they do not fit."""
+    mark = graph.trail.mark()
+    reason = _align(graph, producer, consumer)
+    if reason is not None:
+        graph.trail.undo(mark)
+    return reason
+
+
+def _align(graph: Graph, producer: Group, consumer: Group) -> str | None:
+    pairs: list[Pair] = []
+    for read in reads_between(graph, producer, consumer):
+        source = graph.of_value[read.base]
+        walked = graph.pull(read)
+        if walked is None:
+            return f"{read.node.name} reads {source.name} at positions that cannot be followed into its kernel"
+        pairs.append((source.map, walked))
+    union = Union(producer.atoms, consumer.atoms, graph.trail)
+    pairs.sort(key=lambda pair: -min(len(flatten(pair[0])), len(flatten(pair[1]))))
+    for position, (left, right) in enumerate(pairs):
+        if not unify_maps(union, left, right):
+            return _say_mismatch(pairs[position], is_first=position == 0)
+    _follow_shared_inputs(graph, producer, consumer, union)
+    reason = _match_rest(producer, consumer, union)
+    return reason or _check_reduced(producer, consumer) or _check_whole_dimensions(producer, consumer)
+
+
+def _say_mismatch(pair: Pair, is_first: bool) -> str:
+    sizes = [[atom.size for atom in flatten(map_)] for map_ in pair]
+    if is_first:
+        return f"their iteration spaces do not correspond: sizes {sizes[0]} against {sizes[1]}"
+    return "an intermediate value is read at two different index maps (such as itself and its transpose)"
+
+
+def _follow_shared_inputs(graph: Graph, producer: Group, consumer: Group, union: Union) -> None:
+    """Let dimensions correspond that walk the same input alike, so that it is read once; where it fails, not."""
+    trail = graph.trail
+    reads: dict[Value, Read] = {}
+    for node in producer.nodes:
+        for read in node.reads:
+            reads.setdefault(read.base, read)
+    for node in consumer.nodes:
+        for read in node.reads:
+            other = reads.get(read.base)
+            if other is None:
+                continue
+            mark, before = trail.mark(), (set(union.left), set(union.right), set(union.matched))
+            left, right = graph.pull(other), graph.pull(read)
+            fits = left is not None and right is not None
+            if fits and left is not None and right is not None:
+                union.refresh()
+                fits = unify_maps(union, left, right)
+            if not fits:
+                trail.undo(mark)
+                union.left, union.right, union.matched = before
+
+
+def _match_rest(producer: Group, consumer: Group, union: Union) -> str | None:
+    union.refresh()
+    left, right = union.unmatched()
+    if left and right:
+        ordered_left = [atom for atom in resolve(producer.atoms) if atom in left]
+        ordered_right = [atom for atom in resolve(consumer.atoms) if atom in right]
+        if not union.unify(ordered_left, ordered_right):
+            sizes = [[atom.size for atom in ordered] for ordered in (ordered_left, ordered_right)]
+            return f"their iteration spaces do not correspond: sizes {sizes[0]} against {sizes[1]}"
+        return None
+    if left and (left != producer.reduced or consumer.reduced_atoms):
+        if consumer.reduced_atoms:
+            return "a reduction of a reduction over other dimensions"
+        return "the second walks only a part of the first one's iteration space"
+    if right and (right != consumer.reduced or producer.reduced_atoms):
+        if producer.reduced_atoms:
+            return "a reduced value is broadcast over more than the dimensions it was reduced over"
+        return "the value is broadcast: it would be computed once for each place it is used at"
+    return None
+
+
+def _check_reduced(producer: Group, consumer: Group) -> str | None:
+    first, second = producer.reduced, consumer.reduced
+    if first and second and first != second:
+        return "they reduce over different dimensions"
+    return None
+
+
+def _check_whole_dimensions(producer: Group, consumer: Group) -> str | None:
+    """Padding, reversal and argmax work along whole dimensions."""
+    for node in (*producer.nodes, *consumer.nodes):
+        if node.kind == "pad":
+            amounts = [plain(node.operation.attributes[side]) for side in ("low", "high")]
+            dims = [k for k, pair in enumerate(zip(*amounts, strict=True)) if any(pair)]
+        elif node.kind == "reverse":
+            dims = plain(node.operation.attributes["dims"])
+        elif node.kind == "reduce" and plain(node.operation.attributes["kind"]).startswith("arg"):
+            walk = node.operand_map[plain(node.operation.attributes["dims"])[0]]
+            if len(resolve(walk)) > 1:
+                return f"{node.name} needs its reduced dimension whole"
+            continue
+        else:
+            continue
+        if any(len(resolve(node.map[k])) > 1 for k in dims):
+            return f"{node.name} needs dimensions whole that the other one splits"
+    return None

@@ -1,0 +1,187 @@
+"""Iteration dimensions of kernels: atoms, and the maps that write each dimension of a value as a product of them.
+
+A value of shape (32, 49) in a kernel over atoms a (4), b (8), c (49) may have the map ((a, b), (c,)): its first
+dimension walks a and b, row-major. Joining two kernels unifies the maps that both have of one value: atoms become
+equal, or one is split into several (group normalisation splits channels). Every such step is recorded on a trail, so
+that a join that turns out illegal is undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+class Atom:
+    """One iteration dimension. `link` holds what has become of it: an equal atom, or the parts it was split into."""
+
+    __slots__ = ("link", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.link: tuple[Atom, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"Atom({self.size})"
+
+
+Walk = tuple[Atom, ...]
+"""How one dimension is walked: its atoms, outer first; none for a dimension of size 1."""
+Map = tuple[Walk, ...]
+"""One walk for each dimension of a value."""
+
+
+class Trail:
+    """The links made since a mark, to be undone."""
+
+    __slots__ = ("changed",)
+
+    def __init__(self) -> None:
+        self.changed: list[Atom] = []
+
+    def link(self, atom: Atom, target: Walk) -> None:
+        atom.link = target
+        self.changed.append(atom)
+
+    def mark(self) -> int:
+        return len(self.changed)
+
+    def undo(self, mark: int) -> None:
+        while len(self.changed) > mark:
+            self.changed.pop().link = None
+
+
+def fresh_map(shape: Iterable[int]) -> Map:
+    """A new atom for each dimension that is not of size 1."""
+    return tuple(() if size == 1 else (Atom(size),) for size in shape)
+
+
+def resolve(walk: Iterable[Atom]) -> list[Atom]:
+    """The atoms as they are now."""
+    found: list[Atom] = []
+    for atom in walk:
+        if atom.link is None:
+            found.append(atom)
+        else:
+            found.extend(resolve(atom.link))
+    return found
+
+
+def flatten(map_: Map) -> list[Atom]:
+    """All atoms of a map, outer first."""
+    return [atom for walk in map_ for atom in resolve(walk)]
+
+
+def volume(walk: Iterable[Atom]) -> int:
+    size = 1
+    for atom in walk:
+        size *= atom.size
+    return size
+
+
+def split(atom: Atom, outer: int, trail: Trail) -> Walk:
+    """Split a live atom into (outer, rest); `outer` must divide its size."""
+    parts = (Atom(outer), Atom(atom.size // outer))
+    trail.link(atom, parts)
+    return parts
+
+
+def divide(walk: Iterable[Atom], sizes: Sequence[int], trail: Trail) -> list[Walk] | None:
+    """Cut a walk into consecutive walks of these sizes, splitting atoms; None when a cut does not divide one."""
+    waiting = resolve(walk)
+    waiting.reverse()
+    pieces: list[Walk] = []
+    for size in sizes:
+        piece: list[Atom] = []
+        left = size
+        while left != 1:
+            if not waiting:
+                return None
+            atom = waiting.pop()
+            if atom.size == 0 or left == 0:
+                if atom.size != left:
+                    return None
+                piece.append(atom)
+                break
+            if left % atom.size == 0:
+                piece.append(atom)
+                left //= atom.size
+            elif atom.size % left == 0:
+                outer, inner = split(atom, left, trail)
+                piece.append(outer)
+                waiting.append(inner)
+                left = 1
+            else:
+                return None
+        pieces.append(tuple(piece))
+    return None if waiting else pieces
+
+
+class Union:
+    """Atoms of two kernels being made equal. Two different atoms of one kernel never become equal."""
+
+    __slots__ = ("left", "matched", "right", "trail")
+
+    def __init__(self, left: Iterable[Atom], right: Iterable[Atom], trail: Trail) -> None:
+        self.trail = trail
+        self.left = set(resolve(left))
+        self.right = set(resolve(right))
+        self.matched: set[Atom] = set()
+
+    def refresh(self) -> None:
+        """Follow splits that were made outside, by taking maps through reshapes."""
+        for name in ("left", "right", "matched"):
+            setattr(self, name, set(resolve(getattr(self, name))))
+
+    def split(self, atom: Atom, outer: int) -> Walk:
+        parts = split(atom, outer, self.trail)
+        side = self.left if atom in self.left else self.right
+        side.discard(atom)
+        side.update(parts)
+        if atom in self.matched:
+            self.matched.discard(atom)
+            self.matched.update(parts)
+        return parts
+
+    def unify(self, left: Iterable[Atom], right: Iterable[Atom]) -> bool:
+        """Make two walks equal. False when sizes do not fit, or atoms already have other partners."""
+        first, second = resolve(left)[::-1], resolve(right)[::-1]
+        while first and second:
+            one, other = first.pop(), second.pop()
+            if one is other:
+                continue
+            if one.size == other.size:
+                if not self._match(one, other):
+                    return False
+            elif min(one.size, other.size) == 0:
+                return False
+            elif one.size % other.size == 0:
+                first.extend(reversed(self.split(one, other.size)))
+                second.append(other)
+            elif other.size % one.size == 0:
+                second.extend(reversed(self.split(other, one.size)))
+                first.append(one)
+            else:
+                return False
+        return not first and not second
+
+    def _match(self, one: Atom, other: Atom) -> bool:
+        if one not in self.left or other not in self.right or other in self.matched:
+            return False
+        self.trail.link(one, (other,))
+        self.left.discard(one)
+        self.matched.add(other)
+        return True
+
+    def unmatched(self) -> tuple[set[Atom], set[Atom]]:
+        """The atoms of either side without a partner."""
+        return self.left, self.right - self.matched
+
+
+def unify_maps(union: Union, left: Map, right: Map) -> bool:
+    """Unify dimension by dimension."""
+    return all(union.unify(one, other) for one, other in zip(left, right, strict=True))
+
+
+def are_equal(left: Map, right: Map) -> bool:
+    """Whether two maps walk the same atoms now."""
+    return all(resolve(one) == resolve(other) for one, other in zip(left, right, strict=True))

@@ -1,0 +1,111 @@
+"""Memory traffic: bytes that eager, Lamina and the least possible program read plus write.
+
+A kernel or library call reads each distinct value of memory once and writes its results once; a gather reads at most
+as many elements as it gives; views are free, and so is a concatenation whose pieces are written in place. Eager runs
+each operation by itself. The least possible reads every input that is used and writes every result, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lamina.ir.attributes import plain
+from lamina.ir.core import Block, Operation, Value, lookup
+from lamina.passes.fusion.graph import VIEWS, bytes_of, is_splat, root_of
+
+FREE = frozenset({"arith.constant", "func.return", *VIEWS})
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes that one operation reads and writes."""
+
+    operation: Operation
+    read: int
+    written: int
+
+    @property
+    def bytes(self) -> int:
+        return self.read + self.written
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Bytes of a whole function."""
+
+    eager: int
+    lamina: int
+    least: int
+
+
+def of_function(module: Operation, source: str = "main") -> list[Traffic]:
+    """Traffic of each operation of a function at tensor level, fused (outlined or not) or not."""
+    function = lookup(module, source)
+    found = []
+    for operation in function.body:
+        if operation.name not in FREE and not is_placed(operation):
+            found.append(Traffic(operation, bytes_in(module, operation), sum(map(bytes_of, operation.results))))
+    return found
+
+
+def total(module: Operation, source: str = "main") -> int:
+    """Bytes read plus written by the whole function."""
+    return sum(entry.bytes for entry in of_function(module, source))
+
+
+def least(module: Operation, source: str = "main") -> int:
+    """Inputs that anything uses, once, plus results, once (each distinct memory)."""
+    function = lookup(module, source)
+    used = {root_of(value) for operation in function.body for value in operation.operands}
+    inputs = [argument for argument in function.body.arguments if argument in used]
+    results = {root_of(value) for value in function.body.terminator.operands} - set(inputs)
+    return sum(map(bytes_of, inputs)) + sum(map(bytes_of, results))
+
+
+def bytes_in(module: Operation, operation: Operation) -> int:
+    """Distinct bytes that an operation reads: views of one memory count at most as much as all of it."""
+    gathered = gathered_operands(module, operation)
+    windows: dict[Value, dict[Value, int]] = {}
+    for position, value in enumerate(operation.operands):
+        if is_splat(root_of(value)):
+            continue
+        window = window_of(value)
+        size = min(bytes_of(window), gathered.get(position, bytes_of(window)))
+        per_root = windows.setdefault(root_of(value), {})
+        per_root[window] = max(per_root.get(window, 0), size)
+    return sum(min(sum(sizes.values()), bytes_of(root)) for root, sizes in windows.items())
+
+
+def window_of(value: Value) -> Value:
+    """The value behind permutes, reshapes and broadcasts: the elements that a view shows, each once."""
+    operation = value.defining_op
+    while operation is not None and operation.name in VIEWS and operation.name != "tensor.extract_slice":
+        value = operation.operand()
+        operation = value.defining_op
+    return value
+
+
+def gathered_operands(module: Operation, operation: Operation) -> dict[int, int]:
+    """Operands read at computed positions, with the bytes that are read at most."""
+    if operation.name == "lamina.index":
+        return {0: bytes_of(operation.result)}
+    block = _kernel_body(module, operation)
+    if block is None:
+        return {}
+    found: dict[int, int] = {}
+    for position, argument in enumerate(block.arguments):
+        users = argument.users
+        if users and all(user.name == "lamina.index" and user.operand() is argument for user in users):
+            found[position] = sum(bytes_of(user.result) for user in users)
+    return found
+
+
+def _kernel_body(module: Operation, operation: Operation) -> Block | None:
+    if operation.name == "lamina.kernel":
+        return operation.body
+    return lookup(module, plain(operation.attributes["callee"])).body if operation.name == "func.call" else None
+
+
+def is_placed(operation: Operation) -> bool:
+    """Whether a concatenation's pieces are all written where they belong by kernels of their own."""
+    return operation.name == "tensor.concat" and "lamina.placed" in operation.attributes
