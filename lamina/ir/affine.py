@@ -72,12 +72,24 @@ class Binary(AffineExpr):
     def __str__(self) -> str:
         left, right = str(self.left), str(self.right)
         if self.kind == "+":
-            return f"{left} + {right}"
+            return f"{left}{_addend(self.right)}"
         if isinstance(self.left, Binary) and (self.left.kind == "+" or self.kind != "*"):
             left = f"({left})"
         if isinstance(self.right, Binary):
             right = f"({right})"
         return f"{left} {self.kind} {right}"
+
+
+def _addend(expr: AffineExpr) -> str:
+    """An expression as it follows another in a sum: ` + d0`, ` - 4`."""
+    match expr:
+        case Constant(value) if value < 0:
+            return f" - {-value}"
+        case Binary("*", left, Constant(-1)) if not isinstance(left, Binary):
+            return f" - {left}"
+        case Binary("+"):
+            return f" + ({expr})"
+    return f" + {expr}"
 
 
 def wrap(value: AffineExpr | int) -> AffineExpr:
@@ -116,6 +128,13 @@ def multiply(left: AffineExpr, right: AffineExpr) -> AffineExpr:
     return Binary("*", left, right)
 
 
+def _factor_of(expr: AffineExpr) -> int:
+    """The constant that an expression is multiplied by; 1 when there is none."""
+    if isinstance(expr, Binary) and expr.kind == "*" and isinstance(expr.right, Constant):
+        return expr.right.value
+    return 1
+
+
 def divide(left: AffineExpr, divisor: int) -> AffineExpr:
     if divisor <= 0:
         raise ValueError(f"floordiv by {divisor}")
@@ -123,9 +142,9 @@ def divide(left: AffineExpr, divisor: int) -> AffineExpr:
         return left
     if isinstance(left, Constant):
         return Constant(left.value // divisor)
-    if isinstance(left, Binary) and left.kind == "*" and isinstance(left.right, Constant):
-        if left.right.value % divisor == 0:
-            return multiply(left.left, Constant(left.right.value // divisor))
+    factor = _factor_of(left)
+    if factor % divisor == 0 and isinstance(left, Binary):
+        return multiply(left.left, Constant(factor // divisor))
     return Binary("floordiv", left, Constant(divisor))
 
 
@@ -136,9 +155,8 @@ def modulo(left: AffineExpr, divisor: int) -> AffineExpr:
         return Constant(0)
     if isinstance(left, Constant):
         return Constant(left.value % divisor)
-    if isinstance(left, Binary) and left.kind == "*" and isinstance(left.right, Constant):
-        if left.right.value % divisor == 0:
-            return Constant(0)
+    if _factor_of(left) % divisor == 0:
+        return Constant(0)
     return Binary("mod", left, Constant(divisor))
 
 

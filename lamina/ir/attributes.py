@@ -37,18 +37,27 @@ class BoolAttr(Attribute):
 
 @dataclass(frozen=True, slots=True)
 class IntegerAttr(Attribute):
-    """`5 : i32`; `type` is an integer type or `index`."""
+    """`5 : i32`; `type` is an integer type or `index`. The value wraps to the type, signed if signless."""
 
     value: int
     type: ScalarType = i64
 
+    def __post_init__(self) -> None:
+        bits = self.type.bits
+        if self.type.name[0] == "i" and bits > 1 and not -(1 << bits - 1) <= self.value < 1 << bits - 1:
+            wrapped = (self.value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+            object.__setattr__(self, "value", wrapped)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FloatAttr(Attribute):
-    """`1.5 : f32`. Equal when the bits are: -0.0 is not 0.0, and nan equals the same nan."""
+    """`1.5 : f32`, rounded to the type. Equal when the bits are: -0.0 is not 0.0, nan equals the same nan."""
 
     value: float
     type: ScalarType = f64
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", round_to(float(self.value), self.type))
 
     def bits(self) -> bytes:
         return struct.pack("<d", self.value)
@@ -149,10 +158,16 @@ class DenseElementsAttr(Attribute):
     @staticmethod
     def from_array(values: np.ndarray[Any, Any], type_: TensorType | VectorType) -> DenseElementsAttr:
         """`values` in the storage dtype of the element type (bf16 as uint16 bits)."""
-        flat = np.ascontiguousarray(values).reshape(-1)
-        if flat.size and all(flat[:1].tobytes() == flat[k : k + 1].tobytes() for k in range(flat.size)):
-            return DenseElementsAttr(type_, flat[:1].tobytes(), True)
-        return DenseElementsAttr(type_, flat.tobytes(), False)
+        return DenseElementsAttr(type_, np.ascontiguousarray(values).tobytes(), False)
+
+    def __post_init__(self) -> None:
+        """Elements that are all the same are always a splat, so that equal constants compare equal."""
+        width = self.type.element.bytes
+        if self.is_splat or len(self.bytes_) < width or self.bytes_[:width] != self.bytes_[-width:]:
+            return
+        if self.bytes_ == self.bytes_[:width] * (len(self.bytes_) // width):
+            object.__setattr__(self, "bytes_", self.bytes_[:width])
+            object.__setattr__(self, "is_splat", True)
 
     def splat_value(self) -> float | int | bool:
         """The one value of a splat as a Python number."""
@@ -171,8 +186,8 @@ class DenseElementsAttr(Attribute):
 
 
 STORAGE: dict[str, str] = {
-    "f64": "<f8", "f32": "<f4", "f16": "<f2", "bf16": "<u2", "i1": "|b1", "i8": "|i1", "i16": "<i2", "i32": "<i4",
-    "i64": "<i8", "ui8": "|u1", "ui16": "<u2", "ui32": "<u4", "ui64": "<u8", "index": "<i8",
+    "f64": "<f8", "f32": "<f4", "f16": "<f2", "bf16": "<u2", "i1": "|b1", "i8": "|i1", "i16": "<i2",
+    "i32": "<i4", "i64": "<i8", "ui8": "|u1", "ui16": "<u2", "ui32": "<u4", "ui64": "<u8", "index": "<i8",
     "complex<f32>": "<c8", "complex<f64>": "<c16",
 }  # fmt: skip
 """NumPy dtype that stores each scalar type (bf16 as its 16 bits)."""
@@ -181,10 +196,12 @@ STORAGE: dict[str, str] = {
 def encode_scalar(value: float | int | bool, type_: ScalarType) -> bytes:
     """The element's bytes; floats are rounded to nearest even, integers wrap."""
     if type_.name == "bf16":
-        return int(round_to_bf16(np.array([value], np.float32))[0]).to_bytes(2, "little")
+        with np.errstate(over="ignore"):
+            return int(round_to_bf16(np.array([value], np.float32))[0]).to_bytes(2, "little")
     if type_.is_integer and type_.name != "i1":
         return (int(value) & ((1 << type_.bits) - 1)).to_bytes(type_.bytes, "little")
-    return np.array([value]).astype(STORAGE[type_.name]).tobytes()
+    with np.errstate(over="ignore"):
+        return np.array([value]).astype(STORAGE[type_.name]).tobytes()
 
 
 def decode_scalar(data: bytes, type_: ScalarType) -> float | int | bool:
@@ -192,6 +209,19 @@ def decode_scalar(data: bytes, type_: ScalarType) -> float | int | bool:
     if type_.name == "bf16":
         return float(bf16_to_f32(np.frombuffer(data, "<u2"))[0])
     value: float | int | bool = np.frombuffer(data, STORAGE[type_.name])[0].item()
+    return value
+
+
+def round_to(value: float, type_: ScalarType) -> float:
+    """A Python float rounded to nearest even in a float type; 8-bit floats are left alone."""
+    if type_.name == "f32" and not abs(value) > 3.4e38:
+        narrow: float = struct.unpack("<f", struct.pack("<f", value))[0]
+        return narrow
+    if type_.name in ("f32", "f16"):
+        with np.errstate(over="ignore"):
+            return float(np.float32(value) if type_.name == "f32" else np.float16(value))
+    if type_.name == "bf16":
+        return float(decode_scalar(encode_scalar(value, type_), type_))
     return value
 
 

@@ -100,7 +100,8 @@ class Operation:
     """One operation: name, operands, results, attributes, regions, successor blocks, location."""
 
     __slots__ = (
-        "_next", "_operands", "_previous", "attributes", "location", "name", "parent", "regions", "results", "successors",
+        "_next", "_operands", "_previous", "attributes", "location", "name", "parent", "regions",
+        "results", "successors",
     )  # fmt: skip
 
     def __init__(

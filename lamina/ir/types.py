@@ -46,7 +46,7 @@ class ScalarType(Type):
     @property
     def is_integer(self) -> bool:
         """Signless or unsigned integers, `i1` among them; not `index`."""
-        return self.name[0] == "i" and self.name[1].isdigit() or self.name[:2] == "ui"
+        return (self.name[0] == "i" and self.name[1].isdigit()) or self.name[:2] == "ui"
 
     @property
     def bytes(self) -> int:

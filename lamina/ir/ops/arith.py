@@ -207,7 +207,8 @@ RECORDS = (
         meaning=compare_integers, verify=_verify_integer,
     ),
     OpRecord(
-        "arith.select", 3, 1, frozenset({PURE, ELEMENTWISE}), infer=_second_type, meaning=np.where, verify=_verify_select,
+        "arith.select", 3, 1, frozenset({PURE, ELEMENTWISE}), infer=_second_type, meaning=np.where,
+        verify=_verify_select,
     ),
     *(_cast(name) for name in CASTS),
 )  # fmt: skip

@@ -33,7 +33,7 @@ def effects(operation: Operation) -> str | None:
 
 
 def arguments(operation: Operation) -> tuple[list[Any], dict[str, Any]]:
-    """The call's arguments with operands in place: values are `Value`, None, numbers, strings, types, lists."""
+    """The call's arguments with operands in place: `Value`, None, numbers, strings, types, lists of them."""
     operands = iter(operation.operands)
     args = [_fill(entry, operands) for entry in _array(operation.attributes["args"])]
     keywords = operation.attributes.get("kwargs")

@@ -38,8 +38,8 @@ RECORDS = (
     OpRecord("builtin.module", 0, 0, frozenset({ISOLATED, SYMBOL_TABLE}), regions=1, optional=("sym_name",)),
     OpRecord("builtin.unrealized_conversion_cast", None, None),
     OpRecord(
-        "func.func", 0, 0, frozenset({ISOLATED, SYMBOL}), ("sym_name", "function_type"), 1, verify=_verify_function,
-        optional=("arg_attrs", "res_attrs", "sym_visibility"),
+        "func.func", 0, 0, frozenset({ISOLATED, SYMBOL}), ("sym_name", "function_type"), 1,
+        verify=_verify_function, optional=("arg_attrs", "res_attrs", "sym_visibility"),
     ),
     OpRecord("func.call", None, None, attributes=("callee",)),
     OpRecord("func.return", None, 0, frozenset({TERMINATOR}), verify=_verify_return),

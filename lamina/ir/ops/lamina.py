@@ -151,4 +151,4 @@ RECORDS = (
     ),
     OpRecord("lamina.yield", None, 0, frozenset({TERMINATOR})),
 )
-"""`iota` counts 0, 1, 2, ... along `dim` in the result's integer type. `index` gathers: see `index_meaning`."""
+"""`iota` counts 0, 1, 2, ... along `dim` in the result's integer type. `index` gathers: `index_meaning`."""

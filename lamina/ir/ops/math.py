@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math as python_math
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from lamina.ir.ops.arith import boolean_of_same_shape, same_type, verify_same_op
 from lamina.ir.record import ELEMENTWISE, PURE, Meaning, OpRecord
 from lamina.ir.types import element_of
 
+Array = Any
 TRAITS = frozenset({PURE, ELEMENTWISE})
 
 
@@ -23,35 +25,35 @@ def _verify_float(operation: Operation) -> None:
 def _elementwise(function: Meaning) -> Meaning:
     """A scalar Python function over arrays of floats, computed in float64."""
 
-    def apply(*arrays: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def apply(*arrays: Array) -> Array:
         wide = [np.asarray(array, np.float64) for array in arrays]
         return np.vectorize(function, otypes=[np.float64])(*wide).astype(arrays[0].dtype)
 
     return apply
 
 
-def _round_away(x: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _round_away(x: Array) -> Array:
     return np.copysign(np.floor(np.abs(x) + 0.5), x)
 
 
 def _unary(name: str, meaning: Meaning, *torch: str) -> OpRecord:
     return OpRecord(
-        f"math.{name}", 1, 1, TRAITS, infer=same_type, meaning=meaning, torch=torch, verify=_verify_float,
-        optional=("fastmath",),
+        f"math.{name}", 1, 1, TRAITS, infer=same_type, meaning=meaning, torch=torch,
+        verify=_verify_float, optional=("fastmath",),
     )  # fmt: skip
 
 
 def _binary(name: str, meaning: Meaning, *torch: str, operands: int = 2) -> OpRecord:
     return OpRecord(
-        f"math.{name}", operands, 1, TRAITS, infer=same_type, meaning=meaning, torch=torch, verify=_verify_float,
-        optional=("fastmath",),
+        f"math.{name}", operands, 1, TRAITS, infer=same_type, meaning=meaning, torch=torch,
+        verify=_verify_float, optional=("fastmath",),
     )  # fmt: skip
 
 
 def _predicate(name: str, meaning: Meaning, *torch: str) -> OpRecord:
     return OpRecord(
-        f"math.{name}", 1, 1, TRAITS, infer=boolean_of_same_shape, meaning=meaning, torch=torch, verify=_verify_float,
-        optional=("fastmath",),
+        f"math.{name}", 1, 1, TRAITS, infer=boolean_of_same_shape, meaning=meaning, torch=torch,
+        verify=_verify_float, optional=("fastmath",),
     )  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def slice_meaning(
 def infer_concat(types: Sequence[Type], attributes: Mapping[str, Attribute]) -> tuple[Type, ...]:
     tensors, dim = [as_tensor(type_) for type_ in types], plain(attributes["dim"])
     shape = list(tensors[0].shape)
-    shape[dim] = sum(int(tensor.shape[dim]) for tensor in tensors)  # type: ignore[arg-type]
+    shape[dim] = sum(int(tensor.shape[dim]) for tensor in tensors)
     return (TensorType.get(tuple(shape), tensors[0].element),)
 
 
@@ -70,7 +70,7 @@ def _verify_reshape(operation: Operation) -> None:
     for group, size in zip(groups, short.shape, strict=True):
         product = 1
         for k in group:
-            product *= long.shape[k]  # type: ignore[operator]
+            product *= long.shape[k]
         if product != size:
             raise ValueError(f"reassociation {groups} does not relate {source} and {target}")
     if element_count(source) != element_count(target) or source.element is not target.element:
@@ -89,6 +89,7 @@ RECORDS = (
     ),
     OpRecord("tensor.collapse_shape", 1, 1, frozenset({PURE}), ("reassociation",), verify=_verify_reshape),
     OpRecord(
-        "tensor.expand_shape", 1, 1, frozenset({PURE}), ("reassociation", "static_output_shape"), verify=_verify_reshape,
+        "tensor.expand_shape", 1, 1, frozenset({PURE}), ("reassociation", "static_output_shape"),
+        verify=_verify_reshape,
     ),
 )  # fmt: skip
