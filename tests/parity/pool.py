@@ -24,7 +24,10 @@ def work(pipe: Connection, compiler_name: str, most_samples: int) -> None:
     torch.set_num_threads(1)
     compiler = COMPILERS[compiler_name]()
     while (entry := pipe.recv()) is not None:
-        pipe.send(judge(entry, compiler, most_samples))
+        try:
+            pipe.send(judge(entry, compiler, most_samples))
+        except Exception as error:
+            pipe.send(Verdict("crashed", reason=f"the judge failed: {type(error).__name__}: {error}"))
 
 
 @dataclass
