@@ -1,0 +1,1 @@
+"""From an outlined kernel of tensor operations to vectorised loops."""

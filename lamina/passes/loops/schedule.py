@@ -1,0 +1,266 @@
+"""Choose the loops of every nest: what runs in parallel, where the vector lanes go, how far to unroll.
+
+    linalg.generic ... {lamina.nest = [0, 1]}
+ => linalg.generic ... {lamina.nest = [0, 1], lamina.schedule = {outer = [0], parallel = 1, chunk = 0,
+                        across = -1, inner = [1], lanes = 16, unroll = 4}}
+
+- `outer`: the parallel dimensions that are loops, outer first; the first `parallel` of them are collapsed into
+  one `scf.parallel` (0: the work is too small to share). With `chunk` > 0 the vector dimension of a pointwise
+  nest is shared too, in pieces of so many elements.
+- `across` = -1: the lanes walk the last of the `inner` dimensions of each walk, and a reduction ends with a sum
+  over lanes. Otherwise the lanes walk the parallel dimension `across`, `unroll` vectors at a time, and every
+  lane reduces by itself over the `inner` loops.
+- `lanes` = 1: scalar code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lamina.ir.attributes import attribute, plain
+from lamina.ir.core import Operation
+from lamina.ir.machine import Target
+from lamina.ir.types import ScalarType, index
+from lamina.passes.loops.costs import body_cost
+from lamina.passes.loops.walks import Access, LoopNest, Walk, read_nests
+
+NAME = "schedule"
+STRIDED = 6.0
+"""What an element costs that is gathered, against one of a contiguous vector."""
+LANE_SUM = 12.0
+"""What a sum over the lanes of a vector costs, in vector operations."""
+ROUNDS = 8
+"""A parallel loop should have at least so many iterations for each core, so that shares are even."""
+CHUNK_BYTES = 1 << 15
+"""A piece of a long pointwise loop that one parallel iteration takes, in bytes of its widest element."""
+MOST_SCRATCH = 1 << 19
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """See the head of the file; dimensions are numbers of the walk's."""
+
+    outer: tuple[int, ...]
+    parallel: int
+    chunk: int
+    across: int
+    inner: tuple[int, ...]
+    lanes: int
+    unroll: int
+
+
+def schedule(function: Operation, target: Target) -> Operation:
+    """Write the choices into a linalg-level kernel's generics."""
+    for nest in read_nests(function):
+        for walk, choice in zip(nest.walks, choose(nest, target), strict=True):
+            walk.operation.attributes["lamina.schedule"] = attribute(asdict(choice))
+    return function
+
+
+def read_schedule(operation: Operation) -> Schedule:
+    """The choice written on a generic."""
+    entries: dict[str, Any] = plain(operation.attributes["lamina.schedule"])
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in entries.items()}
+    return Schedule(**values)
+
+
+def choose(nest: LoopNest, target: Target) -> list[Schedule]:
+    """One schedule for each walk; those of a nest agree in everything but `inner`, `lanes` and `unroll`."""
+    if nest.is_pointwise:
+        return _choose_pointwise(nest, target)
+    full = [walk for walk in nest.walks if walk.is_full]
+    inner_cost = sum(min(_lane_cost(walk, dim, target) for dim in _inner(walk)) for walk in full)
+    best, across = inner_cost, -1
+    for dim in range(len(nest.sizes)):
+        cost = sum(_lane_cost(walk, dim, target) for walk in full)
+        if cost < best and _scratch_fits(full, dim, target):
+            best, across = cost, dim
+    return _reducing_schedules(nest, across, target)
+
+
+def _inner(walk: Walk) -> range:
+    return range(walk.parallel, len(walk.sizes))
+
+
+def _names(walk: Walk) -> Iterable[str]:
+    return (operation.name for operation in walk.block)
+
+
+def _lane_cost(walk: Walk, dim: int, target: Target) -> float:
+    """Time for one element of the walk when the lanes walk `dim`, in vector operations for a full vector."""
+    lanes = full_lanes(walk, target)
+    if lanes == 1:
+        return sum(1.0 if access.strides[dim] in (0, 1) else 1.5 for access in walk.memory)
+    access = sum(_access_cost(access.strides[dim]) for access in walk.memory)
+    size = walk.sizes[dim]
+    filled = size / (-(-size // lanes) * lanes) if size else 1.0
+    cost = (access + 0.5 * body_cost(_names(walk))) / filled
+    if dim >= walk.parallel:
+        inner = math.prod(walk.sizes[walk.parallel :])
+        cost += LANE_SUM * sum(1 for kind in walk.kinds if kind) * lanes / max(inner, 1)
+    return cost
+
+
+def _access_cost(stride: int) -> float:
+    return 0.1 if stride == 0 else 1.0 if stride == 1 else STRIDED
+
+
+def _scratch_fits(walks: Sequence[Walk], dim: int, target: Target) -> bool:
+    """Across rows, the scratch holds a row for every lane."""
+    for walk in walks:
+        for access in walk.outputs:
+            if access.is_temporary and len(access.dims) > walk.parallel:
+                inner = math.prod(walk.sizes[walk.parallel :])
+                if inner * access.element.bytes * full_lanes(walk, target) > MOST_SCRATCH:
+                    return False
+    return True
+
+
+def widest_bits(walk: Walk) -> int:
+    """The width of the elements that the body mostly computes with."""
+    found: list[ScalarType] = [access.element for access in walk.memory]
+    for operation in walk.block:
+        found += [value.type for value in operation.results if isinstance(value.type, ScalarType)]
+    floats = [type_.bits for type_ in found if type_.is_float]
+    if floats:
+        return max(floats)
+    return max((type_.bits for type_ in found if type_ is not index), default=32)
+
+
+def full_lanes(walk: Walk, target: Target) -> int:
+    return max(1, target.vector_bits // max(widest_bits(walk), 8))
+
+
+def _fitting_lanes(walk: Walk, size: int, target: Target) -> int:
+    """Lanes for a loop of `size`: no more than the next power of two."""
+    return min(full_lanes(walk, target), 1 << max(0, (size - 1).bit_length()))
+
+
+def _unroll(walk: Walk, count: int) -> int:
+    """How many vectors a loop of `count` vector steps takes at once."""
+    cost = body_cost(_names(walk))
+    wanted = 1
+    if walk.reduces:
+        wanted = 4 if cost <= 16 else 2
+    elif cost <= 8:
+        wanted = 2
+    return max(1, min(wanted, count))
+
+
+# reducing nests
+
+
+def _reducing_schedules(nest: LoopNest, across: int, target: Target) -> list[Schedule]:
+    order = [dim for dim in _by_stride(nest.walks, range(len(nest.sizes))) if dim != across]
+    lanes = unroll = 1
+    if across >= 0:
+        full = [walk for walk in nest.walks if walk.is_full]
+        lanes = min(_fitting_lanes(walk, nest.sizes[across], target) for walk in full)
+        unroll = _unroll_across(full, nest.sizes[across], lanes)
+    counts = [nest.sizes[dim] for dim in order]
+    if across >= 0:
+        order, counts = [*order, across], [*counts, -(-nest.sizes[across] // (lanes * unroll))]
+    parallel = _parallel_count(counts, target) if _is_large(nest, target) else 0
+    found: list[Schedule] = []
+    for walk in nest.walks:
+        inner = tuple(_by_stride([walk], _inner(walk)))
+        if across < 0 and walk.is_full:
+            vector = min(_inner(walk), key=lambda dim: _lane_cost(walk, dim, target))
+            inner = (*(dim for dim in inner if dim != vector), vector)
+            lanes = _fitting_lanes(walk, walk.sizes[vector], target)
+            unroll = _unroll(walk, walk.sizes[vector] // lanes)
+        found.append(Schedule(tuple(order), parallel, 0, across, inner, lanes, unroll))
+    return found
+
+
+def _unroll_across(walks: Sequence[Walk], size: int, lanes: int) -> int:
+    """Vectors side by side: independent accumulators, and whole cache lines of every row."""
+    cost = max(body_cost(_names(walk)) for walk in walks)
+    wanted = 4 if cost <= 16 else 2 if cost <= 40 else 1
+    steps = -(-size // lanes)
+    while wanted > 1 and (steps < wanted or -(-steps // wanted) * wanted > steps * 1.25):
+        wanted //= 2
+    return wanted
+
+
+def _by_stride(walks: Sequence[Walk], dims: Iterable[int]) -> list[int]:
+    """Dimensions in the order of memory: the largest strides first, of the first access that has them."""
+    accesses: list[Access] = []
+    for walk in walks:
+        accesses += [access for access in walk.outputs if not access.is_temporary]
+    for walk in walks:
+        accesses += [access for access in walk.inputs if not access.is_temporary]
+
+    def key(dim: int) -> tuple[int, int]:
+        strides = [abs(access.strides[dim]) for access in accesses if dim < len(access.strides)]
+        return -next((stride for stride in strides if stride), 0), dim
+
+    return sorted(dims, key=key)
+
+
+def _parallel_count(counts: Sequence[int], target: Target) -> int:
+    """How many of the outer loops to collapse so that every core gets enough iterations."""
+    total = 1
+    for position, count in enumerate(counts):
+        total *= count
+        if total >= ROUNDS * target.cores:
+            return position + 1
+    return len(counts)
+
+
+def _is_large(nest: LoopNest, target: Target) -> bool:
+    """Whether the work is worth several threads."""
+    if target.cores < 2:
+        return False
+    seconds = 0.0
+    for walk in nest.walks:
+        points = math.prod(walk.sizes)
+        lanes = full_lanes(walk, target)
+        moved = sum(
+            math.prod(walk.sizes[dim] for dim in access.dims) * access.element.bytes for access in walk.memory
+        )
+        steps = points / lanes * (1 + body_cost(_names(walk)))
+        seconds += max(moved * target.cores / target.cache_bandwidth, steps / STEPS_A_SECOND)
+    return seconds > 4 * target.launch_seconds
+
+
+STEPS_A_SECOND = 3e9
+"""Vector operations that one core does in a second, about."""
+
+
+# pointwise nests
+
+
+def _choose_pointwise(nest: LoopNest, target: Target) -> list[Schedule]:
+    walks = [walk for walk in nest.walks if not walk.is_initialization]
+    rank = len(nest.sizes)
+    order = _by_stride(walks, range(rank))
+    vector = min(
+        reversed(order), key=lambda dim: sum(_lane_cost(walk, dim, target) for walk in walks), default=-1
+    )
+    outer = [dim for dim in order if dim != vector]
+    counts = [nest.sizes[dim] for dim in outer]
+    is_large = _is_large(nest, target)
+    parallel = _parallel_count(counts, target) if is_large else 0
+    chunk = 0
+    if is_large and vector >= 0 and math.prod(counts) < ROUNDS * target.cores:
+        chunk = _chunk(walks, nest.sizes[vector], max(1, math.prod(counts)), target)
+    found: list[Schedule] = []
+    for walk in nest.walks:
+        lanes = _fitting_lanes(walk, walk.sizes[vector], target) if vector >= 0 else 1
+        unroll = _unroll(walk, walk.sizes[vector] // lanes) if vector >= 0 else 1
+        inner = (vector,) if vector >= 0 else ()
+        found.append(Schedule(tuple(outer), parallel, chunk, -1, inner, lanes, unroll))
+    return found
+
+
+def _chunk(walks: Sequence[Walk], size: int, rows: int, target: Target) -> int:
+    """Elements of the vector dimension that one parallel iteration takes: a multiple of every step."""
+    widest = max(access.element.bytes for walk in walks for access in walk.memory)
+    chunk = CHUNK_BYTES // widest
+    while chunk > 1024 and rows * (size // chunk) < ROUNDS * target.cores:
+        chunk //= 2
+    return chunk if chunk < size else 0
