@@ -1,0 +1,98 @@
+"""Lamina: an ML compiler for PyTorch programs. `fast = lamina.compile(model)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+from lamina.errors import CompilerBug, LaminaError, Unsupported, UserError
+from lamina.options import Options
+
+__version__ = "0.1.0"
+__all__ = [
+    "CompilerBug",
+    "LaminaError",
+    "Options",
+    "Unsupported",
+    "UserError",
+    "compile",
+    "counters",
+    "explain",
+    "reset",
+]
+
+OptionValues = dict[str, Any] | Options | None
+
+
+@overload
+def compile(
+    function: None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    options: OptionValues = None,
+    backend: Callable[..., Any] | None = None,
+) -> Callable[[Callable[..., Any]], Any]: ...
+
+
+@overload
+def compile(
+    function: Callable[..., Any],
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    options: OptionValues = None,
+    backend: Callable[..., Any] | None = None,
+) -> Any: ...
+
+
+def compile(
+    function: Callable[..., Any] | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    options: OptionValues = None,
+    backend: Callable[..., Any] | None = None,
+) -> Any:
+    """A compiled version of a function or module; also a decorator, with or without arguments.
+
+    The first call with inputs of a kind compiles; later ones run the program made then. A module stays a
+    module of its class and shares all attributes with the original. What cannot be compiled runs eagerly.
+
+    fullgraph: raise `Unsupported` where a call cannot be captured as one graph, instead of running eagerly.
+    dynamic: accepted for symmetry with torch.compile; sizes are static today, each new size compiles anew.
+    options: see `lamina.Options`. backend: called once a captured graph with (torch.fx.GraphModule, inputs)
+    in place of our own back end; gives the callable to run.
+
+    Raises UserError for unknown options and for what is neither a function nor a module.
+    """
+    from lamina.dispatch import compile_callable
+
+    if dynamic not in (None, True, False):
+        raise UserError(f"dynamic is {dynamic!r}", hint="allowed: None, True, False")
+    chosen = Options.from_user(options)
+    if function is None:
+        return lambda decorated: compile_callable(decorated, chosen, fullgraph=fullgraph, backend=backend)
+    return compile_callable(function, chosen, fullgraph=fullgraph, backend=backend)
+
+
+def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Compile for these arguments, run once, and say what was done: see `lamina.explain.report.Explanation`."""
+    from lamina.dispatch import explain_call
+
+    return explain_call(function, args, kwargs)
+
+
+def counters() -> dict[str, int]:
+    """What happened since the last `reset`: graphs, recompiles, breaks, kernels, externs,
+    kernel_compilations, cache_hits."""
+    from lamina.pipeline import counters as current
+
+    return current.as_dict()
+
+
+def reset() -> None:
+    """Set the counters to 0 and forget the kernels compiled in this process (files of the disk cache stay)."""
+    from lamina.pipeline import forget
+
+    forget()
