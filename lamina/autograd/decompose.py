@@ -57,6 +57,7 @@ KEPT_NAMES = (
     "softmax.int",
     "log_softmax.int",
     "cross_entropy_loss",
+    "log_sigmoid",
     "where.Scalar",
     "where.ScalarSelf",
     "where.ScalarOther",
@@ -130,6 +131,8 @@ def _batch_norm(
     """Batch norm in training writes its running statistics, though its schema does not say so."""
     if not training:
         return NotImplemented
+    if tensor.dim() < 2:
+        raise Unsupported("batch-norm", "batch norm in training of a tensor without channels")
     if running_mean is None or running_var is None:
         empty = (tensor, weight, bias, training, momentum, eps)
         return aten._native_batch_norm_legit.no_stats(*empty)[0]
@@ -161,6 +164,18 @@ def _native_batch_norm(
     return results[:3]
 
 
+def _triangle_indices(func: Any) -> Callable[..., Tensor]:
+    """Positions that depend on no tensor: computed now, a constant of the graph."""
+
+    def compute(*args: Any, **kwargs: Any) -> Tensor:
+        with torch.utils._python_dispatch._disable_current_modes():
+            positions = func(*args, **kwargs)
+        constant: Tensor = aten.lift_fresh.default(positions)
+        return constant
+
+    return compute
+
+
 def _refuse_storage_change(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
     raise Unsupported("storage-change", "the program resizes or replaces a tensor's memory (resize_, set_)")
 
@@ -174,9 +189,13 @@ RULES: dict[Any, Callable[..., Any]] = {
     aten.dropout_.default: _dropout,
     aten.split.Tensor: _split,
     aten.split_with_sizes.default: _split_with_sizes,
+    aten.unsafe_split.Tensor: _split,
+    aten.unsafe_split_with_sizes.default: _split_with_sizes,
     aten.unbind.int: _unbind,
     aten.batch_norm.default: _batch_norm,
     aten.native_batch_norm.default: _native_batch_norm,
+    aten.tril_indices.default: _triangle_indices(aten.tril_indices.default),
+    aten.triu_indices.default: _triangle_indices(aten.triu_indices.default),
     aten.resize_.default: _refuse_storage_change,
     aten.resize_as_.default: _refuse_storage_change,
     aten.set_.source_Tensor: _refuse_storage_change,

@@ -116,7 +116,7 @@ def apply_view(link: View, parent: fx.Node, emit: Emit) -> fx.Node:
         return _gather_strided(link, emit)
     if link.op in RESHAPES:
         return emit(aten.reshape.default, parent, list(link.value.shape), val=link.value)
-    return emit(link.op, parent, *link.args, val=link.value)
+    return emit(LAZY.get(link.op, link.op), parent, *link.args, val=link.value)
 
 
 def invert_view(link: View, new: fx.Node, emit: Emit) -> fx.Node:
@@ -210,6 +210,14 @@ def _complex_back(link: View, parent: View, new: fx.Node, emit: Emit) -> fx.Node
     return emit(aten.view_as_real.default, new, val=parent.value)
 
 
+LAZY = {aten._conj.default: aten._conj_physical.default, aten._neg_view.default: aten.neg.default}
+"""Views that only set a bit, and the op that does as they say."""
+
+
+def _lazy_back(link: View, parent: View, new: fx.Node, emit: Emit) -> fx.Node:
+    return emit(LAZY[link.op], new, val=parent.value)
+
+
 INVERSES: dict[Any, Callable[[View, View, fx.Node, Emit], fx.Node]] = {
     aten.permute.default: _permute_back,
     aten.transpose.int: _transpose_back,
@@ -224,6 +232,8 @@ INVERSES: dict[Any, Callable[[View, View, fx.Node, Emit], fx.Node]] = {
     aten.view.dtype: _dtype_back,
     aten.view_as_real.default: _real_back,
     aten.view_as_complex.default: _complex_back,
+    aten._conj.default: _lazy_back,
+    aten._neg_view.default: _lazy_back,
 }
 """How a write through a view changes its parent. What is missing here goes through the strides."""
 

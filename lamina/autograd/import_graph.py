@@ -31,10 +31,12 @@ Tensor = torch.Tensor
 def import_graph(traced: Traced) -> Operation:
     """A module with `func.func @main`: one argument for each tensor input, one result for each result.
 
-    The function carries `lamina.arg_strides` and `lamina.result_strides`, one list for each. Raises
+    The function carries `lamina.arg_strides` and `lamina.result_strides`, one list for each, and
+    `lamina.mutations`, pairs (argument, result): the caller copies the result into the argument. Raises
     Unsupported for dtypes that the IR does not have.
     """
-    tensors = [value for value in traced.inputs if isinstance(value, Tensor)]
+    positions = [index for index, value in enumerate(traced.inputs) if isinstance(value, Tensor)]
+    tensors = [traced.inputs[index] for index in positions]
     block = Block(ir_type(tensor) for tensor in tensors)
     importer = Importer(traced, block)
     results = importer.run()
@@ -46,6 +48,7 @@ def import_graph(traced: Traced) -> Operation:
         "function_type": type_,
         "lamina.arg_strides": [list(tensor.stride()) for tensor in tensors],
         "lamina.result_strides": [list(result.stride) for result in traced.results],
+        "lamina.mutations": [[positions.index(target), result] for target, result in traced.mutations],
     }
     module = make_module()
     module.body.append(Operation("func.func", attributes=attributes, regions=[Region([block])]))

@@ -78,6 +78,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.input_cells: list[Cell | None] = []
         self.views: dict[int, View] = {}
         self.owners: dict[int, View] = {}
+        self.holders: dict[int, list[fx.Node]] = {}
         self.constant_count = 0
         self.kinds: dict[Any, str] = {}
 
@@ -148,6 +149,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         node = self.graph.create_node("call_function", op, args, kwargs)
         node.meta["val"] = val
         node.meta["location"] = self.location
+        if isinstance(val, Tensor):
+            self.holders.setdefault(id(val), []).append(node)
         if effects:
             node.meta["effects"] = effects
         return node
@@ -359,6 +362,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         run_fake(self.mode, func, types, args, kwargs)
         old.value = snapshot
         self.views[id(snapshot)] = old
+        self.holders[id(snapshot)] = self.holders.pop(id(target), [])
+        for node in self.holders[id(snapshot)]:
+            node.meta["val"] = snapshot
         functional = functional_overload(func)
         self.views[id(target)] = make_view(old, functional, args, kwargs, target)
         return target
@@ -371,6 +377,9 @@ OTHER_VIEWS = frozenset({aten.unfold.default, aten.real.default, aten.imag.defau
 def make_view(parent: View, func: Any, args: Any, kwargs: Any, value: Tensor) -> View:
     """The view `func(parent, *args)`; one that cannot be replayed by name is known by its strides."""
     if kwargs or (func not in INVERSES and func not in RESHAPES and func not in OTHER_VIEWS):
+        root = parent.root.value
+        if (value.is_conj(), value.is_neg()) != (root.is_conj(), root.is_neg()):
+            raise Unsupported("lazy-conjugate", "a view of a lazily conjugated tensor")
         return View(parent.cell, value, parent.node, parent.root, aten.as_strided.default, (), -1)
     return View(parent.cell, value, parent.node, parent, func, tuple(args[1:]), -1)
 

@@ -256,6 +256,8 @@ def _describe_tensor(recorder: Recorder, leaf: Tensor, users: dict[int, int], re
     # A tensor that fills its memory alone needs no view: it is a result with strides of its own.
     if index is None and users[id(view.cell)] == 1 and _fills(leaf, root):
         return FreshOutput(result(recorder.node_of(leaf), leaf))
+    if index is None and not is_dense(root):
+        raise Unsupported("strided-output", "an output's memory has holes or overlaps")
     base = index if index is not None else result(recorder.node_of_cell(view), root)
     offset = int(leaf.storage_offset()) - int(root.storage_offset())
     size, stride = tuple(leaf.shape), tuple(leaf.stride())
@@ -265,7 +267,7 @@ def _describe_tensor(recorder: Recorder, leaf: Tensor, users: dict[int, int], re
 
 
 def _fills(leaf: Tensor, root: Tensor) -> bool:
-    return leaf.numel() == root.numel() and leaf.dtype == root.dtype and is_dense(leaf)
+    return leaf.numel() * leaf.itemsize == root.numel() * root.itemsize and is_dense(leaf)
 
 
 def is_dense(tensor: Tensor) -> bool:

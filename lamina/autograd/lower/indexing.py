@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lamina.autograd.lower.dtypes import element, shape_of
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.ir import types
-from lamina.ir.attributes import DenseElementsAttr, IntegerAttr
+from lamina.ir.attributes import STORAGE, DenseElementsAttr, IntegerAttr
 from lamina.ir.core import Value
 
 
@@ -22,10 +24,10 @@ def range_of(value: Value, depth: int = 12) -> tuple[int, int] | None:
         return None
     if operation.name == "arith.constant":
         dense = operation.attributes["value"]
-        if not isinstance(dense, DenseElementsAttr) or not dense.is_splat:
+        if not isinstance(dense, DenseElementsAttr) or not dense.bytes_:
             return None
-        number = int(dense.splat_value())
-        return number, number
+        numbers = np.frombuffer(dense.bytes_, STORAGE[element(value).name])
+        return int(numbers.min()), int(numbers.max())
     if operation.name == "lamina.iota":
         dim = operation.attributes["dim"]
         assert isinstance(dim, IntegerAttr)
