@@ -380,7 +380,13 @@ def classes_and_super():
             self.y = self.twice(x)
 
     both = Both.make(1)
-    return both.describe(), both.y, Base.make(3).describe(), super(Left, both).describe(), Both.__mro__[1].__name__
+    return (
+        both.describe(),
+        both.y,
+        Base.make(3).describe(),
+        super(Left, both).describe(),
+        Both.__mro__[1].__name__,
+    )
 
 
 def properties_and_descriptors():
@@ -659,7 +665,20 @@ def matching():
             case _:
                 return "other"
 
-    subjects = [0, 500, 7, [1, 2], [1, 2, 3], {"kind": "k", "z": 1}, Point(0, 5), Point(2, 3), "s", None, 2.5, ()]
+    subjects = [
+        0,
+        500,
+        7,
+        [1, 2],
+        [1, 2, 3],
+        {"kind": "k", "z": 1},
+        Point(0, 5),
+        Point(2, 3),
+        "s",
+        None,
+        2.5,
+        (),
+    ]
     return [classify(v) for v in subjects]
 
 
@@ -702,7 +721,17 @@ def namedtuples_program():
     s = Simple(1, 2)
     p = Pair(1)
     left, right = p
-    return s, s._replace(a=5), s._asdict(), p.total(), left, right, p._fields, p == (1, 7), Simple._make([1, 2, 3]).c
+    return (
+        s,
+        s._replace(a=5),
+        s._asdict(),
+        p.total(),
+        left,
+        right,
+        p._fields,
+        p == (1, 7),
+        Simple._make([1, 2, 3]).c,
+    )
 
 
 class Color(enum.Enum):
@@ -793,7 +822,13 @@ def sorting_with_keys():
         return len(word)
 
     words.sort(key=key)
-    return words, sorted(words, key=lambda w: w[-1], reverse=True), min(words, key=len), max([3, 1], default=0), log
+    return (
+        words,
+        sorted(words, key=lambda w: w[-1], reverse=True),
+        min(words, key=len),
+        max([3, 1], default=0),
+        log,
+    )
 
 
 def mutations_of_aliases():
@@ -1034,7 +1069,17 @@ def dict_methods():
     d.setdefault("b", []).append(2)
     d.update(c=3)
     popped = d.pop("a")
-    return d, popped, d.get("z"), d.get("z", 0), list(d), list(d.items()), "b" in d, d | {"q": 1}, _error(lambda: d["nope"])
+    return (
+        d,
+        popped,
+        d.get("z"),
+        d.get("z", 0),
+        list(d),
+        list(d.items()),
+        "b" in d,
+        d | {"q": 1},
+        _error(lambda: d["nope"]),
+    )
 
 
 def set_methods():
@@ -1191,4 +1236,11 @@ def custom_exit_raises():
         return repr(error), repr(error.__context__)
 
 
-PROGRAMS = [value for name, value in list(globals().items()) if callable(value) and getattr(value, "__module__", None) == __name__ and not isinstance(value, type) and not name.startswith("_")]
+PROGRAMS = [
+    value
+    for name, value in list(globals().items())
+    if callable(value)
+    and getattr(value, "__module__", None) == __name__
+    and not isinstance(value, type)
+    and not name.startswith("_")
+]

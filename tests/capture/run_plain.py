@@ -1,6 +1,6 @@
 """Runs the torch-free machine against CPython on every program; works alone on any supported Python.
 
-    python tests/capture/run_plain.py      prints one line a difference and the counts; exit status 1 on any
+python tests/capture/run_plain.py      prints one line a difference and the counts; exit status 1 on any
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def load_machine():
 
 
 def load_programs():
-    specification = importlib.util.spec_from_file_location("plain_programs", ROOT / "tests/capture/programs.py")
+    specification = importlib.util.spec_from_file_location(
+        "plain_programs", ROOT / "tests/capture/programs.py"
+    )
     module = importlib.util.module_from_spec(specification)
     sys.modules["plain_programs"] = module
     specification.loader.exec_module(module)
@@ -71,5 +73,7 @@ if __name__ == "__main__":
         print(f"{name}\n  expected {expected}\n  got      {got}")
     for name, reason in unsupported:
         print(f"{name}: stopped: {reason}")
-    print(f"python {sys.version.split()[0]}: {len(load_programs())} programs, {len(found)} differ, {len(unsupported)} stopped")
+    print(
+        f"python {sys.version.split()[0]}: {len(load_programs())} programs, {len(found)} differ, {len(unsupported)} stopped"
+    )
     sys.exit(bool(found))

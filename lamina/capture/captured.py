@@ -1,0 +1,68 @@
+"""The result of capture: a torch-level graph with everything needed to call it in the place of the user's call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+
+from lamina.capture.generated import Writer
+from lamina.capture.guards import GuardSet
+from lamina.capture.side_effects import SideEffects
+from lamina.capture.sources import Source
+from lamina.capture.values.tensor import TensorValue
+
+
+class Captured:
+    """One captured call.
+
+    check(args, kwargs) -> bool        whether the capture holds for these arguments
+    fetch_inputs(args, kwargs) -> list the graph's inputs, in the order of its placeholders
+    finish(outputs, args, kwargs)      the user's result; replays side effects on the real objects
+    graph_module                       takes the inputs, returns a tuple of tensors
+    example_inputs                     fake tensors as the inputs are before the call
+    mutated_inputs                     indices of inputs that the graph writes to in place
+    """
+
+    def __init__(
+        self,
+        graph_module: torch.fx.GraphModule,
+        inputs: list[TensorValue],
+        guards: GuardSet,
+        finish: Writer,
+        effects: SideEffects,
+        mutated_inputs: list[int],
+    ) -> None:
+        self.graph_module = graph_module
+        self.sources: list[Source] = [value.source for value in inputs]
+        self.example_inputs: list[torch.Tensor] = [value.node.meta["example_value"] for value in inputs]
+        self.guards = guards
+        self.effects = effects
+        self.mutated_inputs = mutated_inputs
+        self.check, self._check_text = guards.build_check()
+        fetch = Writer("fetch_inputs", "args, kwargs")
+        names = [source.expression(fetch) for source in self.sources]
+        fetch.add(f"return [{', '.join(names)}]")
+        self.fetch_inputs: Callable[[Sequence[Any], dict[str, Any]], list[torch.Tensor]] = fetch.build()
+        self.finish: Callable[[Sequence[torch.Tensor], Sequence[Any], dict[str, Any]], Any] = finish.build()
+        self._fetch_text, self._finish_text = fetch.text(), finish.text()
+
+    def explain_failure(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+        """The guard that fails first for these arguments, with expected and actual; empty if all hold."""
+        return self.guards.explain(tuple(args), kwargs)
+
+    def guards_text(self) -> str:
+        """One line a guard: what is assumed."""
+        ordered = sorted(self.guards.guards, key=lambda guard: guard.rank)
+        return "\n".join(f"{guard.subject}: {guard.expected}" for guard in ordered)
+
+    def generated_text(self) -> str:
+        """The generated functions, for debugging."""
+        return "\n".join((self._check_text, self._fetch_text, self._finish_text))
+
+    def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Run the captured graph as it is: the meaning every back end must keep."""
+        outputs = self.graph_module(*self.fetch_inputs(args, kwargs))
+        return self.finish(outputs, args, kwargs)

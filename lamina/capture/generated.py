@@ -1,0 +1,77 @@
+"""The one place where capture turns text into code: constants by name, locals by first use, printable, debuggable."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+_numbers = itertools.count()
+
+SELF_EVIDENT = (int, str, bool, type(None))
+"""Constants written literally; everything else gets a name in the function's namespace."""
+
+
+class Writer:
+    """Collects the lines of one function; `read` gives each expression a local variable once."""
+
+    def __init__(self, name: str, parameters: str) -> None:
+        self.name = name
+        self.parameters = parameters
+        self.lines: list[str] = []
+        self.namespace: dict[str, Any] = {}
+        self._constants: dict[int, str] = {}
+        self._locals: dict[str, str] = {}
+
+    def constant(self, value: Any) -> str:
+        """An expression for `value`: literal where that is exact, otherwise a name bound to the object."""
+        if type(value) in SELF_EVIDENT:
+            return repr(value)
+        found = self._constants.get(id(value))
+        if found is None:
+            found = self._constants[id(value)] = f"c{len(self._constants)}"
+            self.namespace[found] = value
+        return found
+
+    def read(self, expression: str) -> str:
+        """A local variable that holds `expression`, computed where it is first asked for."""
+        if expression.isidentifier():
+            return expression
+        found = self._locals.get(expression)
+        if found is None:
+            found = self._locals[expression] = f"v{len(self._locals)}"
+            self.lines.append(f"{found} = {expression}")
+        return found
+
+    def fresh(self, expression: str) -> str:
+        """A new local variable for `expression`, never shared."""
+        name = f"n{len(self.lines)}"
+        self.lines.append(f"{name} = {expression}")
+        return name
+
+    def add(self, line: str) -> None:
+        self.lines.append(line)
+
+    def text(self, guarded: bool = False) -> str:
+        """The function's source. `guarded`: any look-up error makes it return False."""
+        head = f"def {self.name}({self.parameters}):"
+        if not guarded:
+            return "\n".join([head, *(f"    {line}" for line in self.lines or ["pass"])]) + "\n"
+        body = "\n".join(f"        {line}" for line in self.lines or ["pass"])
+        return f"{head}\n    try:\n{body}\n    except LOOKUP_ERRORS:\n        return False\n"
+
+    def build(self, guarded: bool = False) -> Callable[..., Any]:
+        """Compile the function; its text stays readable in tracebacks and debuggers."""
+        self.namespace["LOOKUP_ERRORS"] = (LookupError, AttributeError, TypeError, ValueError, RuntimeError)
+        return compile_function(self.name, self.text(guarded), self.namespace)
+
+
+def compile_function(name: str, text: str, namespace: dict[str, Any]) -> Callable[..., Any]:
+    """The function `name` that `text` defines over `namespace`."""
+    file = f"<lamina {name} {next(_numbers)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope = dict(namespace)
+    exec(compile(text, file, "exec"), scope)
+    function: Callable[..., Any] = scope[name]
+    return function

@@ -1,0 +1,196 @@
+"""What a capture assumed about the outside, as one generated function and as an explanation.
+
+    a0 = args[0]
+    if type(a0) is not Tensor or a0.dtype is not float32 or a0.shape != (8,): return False
+    ...
+    return True
+
+Order: arguments first (cheapest and likeliest to fail), then modes, training flags, other objects. Soundness:
+whatever was read from outside has a guard of type as well as value; see docs on trusted library code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lamina.capture.generated import Writer
+from lamina.capture.sources import Attribute, Fixed, Source
+
+Condition = Callable[[Writer], str]
+"""Writes a guard's test: an expression that is true when the assumption holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One assumption. `rank` orders groups of guards; within a group the order of discovery stays."""
+
+    rank: int
+    condition: Condition
+    subject: str
+    expected: str
+    actual: Condition | None = None
+
+
+ARGUMENTS, MODES, FLAGS, OBJECTS = 0, 1, 2, 3
+
+
+def rank_of(source: Source) -> int:
+    """The group of a guard on what lies at `source`."""
+    if not source.is_fixed:
+        return ARGUMENTS
+    return FLAGS if isinstance(source, Attribute) and source.name == "training" else OBJECTS
+
+
+def equal_constant(writer: Writer, variable: str, value: Any) -> str:
+    """A test for an immutable constant that tells True from 1, nan from nan's absence, -0.0 from 0.0."""
+    kind = type(value)
+    if value is None or value is True or value is False or value is Ellipsis or value is NotImplemented:
+        return f"{variable} is {writer.constant(value)}"
+    test = f"type({variable}) is {kind.__name__}"
+    writer.namespace.setdefault(kind.__name__, kind)
+    if kind is float:
+        return f"{test} and {equal_float(writer, variable, value)}"
+    if kind is complex:
+        parts = (equal_float(writer, f"{variable}.{part}", getattr(value, part)) for part in ("real", "imag"))
+        return f"{test} and {' and '.join(parts)}"
+    return f"{test} and {variable} == {writer.constant(value)}"
+
+
+def equal_float(writer: Writer, variable: str, value: float) -> str:
+    if math.isnan(value):
+        return f"{variable} != {variable}"
+    if value != 0.0:
+        return f"{variable} == {writer.constant(value)}"
+    writer.namespace["copysign"] = math.copysign
+    return f"{variable} == 0.0 and copysign(1.0, {variable}) == {math.copysign(1.0, value)!r}"
+
+
+@dataclass(slots=True)
+class GuardSet:
+    """The guards of one capture, each path and kind once."""
+
+    guards: list[Guard] = field(default_factory=list)
+    _known: set[Any] = field(default_factory=set)
+
+    def is_new(self, *key: Any) -> bool:
+        """Whether no guard was added under `key` yet; notes it."""
+        if key in self._known:
+            return False
+        self._known.add(key)
+        return True
+
+    def add(
+        self, rank: int, subject: str, expected: str, condition: Condition, actual: Condition | None = None
+    ) -> None:
+        self.guards.append(Guard(rank, condition, subject, expected, actual))
+
+    def on_value(self, source: Source, kind: str, expected: str, test: Callable[[Writer, str], str]) -> None:
+        """Guard the value at `source`; `test` writes the condition over its variable."""
+        if not self.is_new(kind, source.key):
+            return
+        self.add(
+            rank_of(source),
+            source.describe(),
+            expected,
+            lambda writer: test(writer, source.expression(writer)),
+            source.expression,
+        )
+
+    def identity(self, source: Source, value: Any) -> None:
+        if isinstance(source, Fixed):
+            return
+        self.on_value(
+            source, "identity", f"is {describe(value)}", lambda writer, name: f"{name} is {writer.constant(value)}"
+        )
+
+    def constant(self, source: Source, value: Any) -> None:
+        self.on_value(
+            source, "constant", describe(value), lambda writer, name: equal_constant(writer, name, value)
+        )
+
+    def kind(self, source: Source, kind: type) -> None:
+        self.on_value(
+            source,
+            "kind",
+            f"type is {kind.__qualname__}",
+            lambda writer, name: f"type({name}) is {writer.constant(kind)}",
+        )
+
+    def length(self, source: Source, length: int) -> None:
+        self.on_value(source, "length", f"length {length}", lambda writer, name: f"len({name}) == {length}")
+
+    def keys(self, source: Source, keys: tuple[Any, ...]) -> None:
+        if not keys:
+            self.length(source, 0)
+            return
+        kinds = tuple(type(key) for key in keys)
+
+        def test(writer: Writer, name: str) -> str:
+            same = f"tuple({name}) == {writer.constant(keys)}"
+            if all(kind is str for kind in kinds):
+                return same
+            return f"{same} and tuple(map(type, {name})) == {writer.constant(kinds)}"
+
+        self.on_value(source, "keys", f"keys {keys!r}", test)
+
+    def same(self, first: Source, second: Source) -> None:
+        """Both paths lead to one object."""
+        if not self.is_new("same", first.key, second.key):
+            return
+        rank = max(rank_of(first), rank_of(second))
+        self.add(
+            rank,
+            second.describe(),
+            f"is the object at {first.describe()}",
+            lambda writer: f"{first.expression(writer)} is {second.expression(writer)}",
+            second.expression,
+        )
+
+    def build_check(self) -> tuple[Callable[..., bool], str]:
+        """`check(args, kwargs)` and its text."""
+        writer = Writer("check", "args, kwargs")
+        for guard in sorted(self.guards, key=lambda guard: guard.rank):
+            condition = guard.condition(writer)
+            writer.add(f"if not ({condition}): return False")
+        writer.add("return True")
+        return writer.build(guarded=True), writer.text(guarded=True)
+
+    def explain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The first guard that fails for these arguments, with what was expected and what is there."""
+        for guard in sorted(self.guards, key=lambda guard: guard.rank):
+            writer = Writer("test", "args, kwargs")
+            condition = guard.condition(writer)
+            writer.add(f"return bool({condition})")
+            if not writer.build(guarded=True)(args, kwargs):
+                return f"{guard.subject}: expected {guard.expected}, got {read_actual(guard, args, kwargs)}"
+        return ""
+
+
+def read_actual(guard: Guard, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    if guard.actual is None:
+        return "something else"
+    writer = Writer("actual", "args, kwargs")
+    writer.add(f"return {guard.actual(writer)}")
+    try:
+        return describe(writer.build()(args, kwargs))
+    except Exception:
+        return "nothing"
+
+
+def describe(value: Any) -> str:
+    """A short text for messages: never the contents of a tensor."""
+    summary = getattr(value, "shape", None)
+    if summary is not None and hasattr(value, "dtype"):
+        grad = ", requires_grad" if getattr(value, "requires_grad", False) else ""
+        strides = f", strides {tuple(value.stride())}" if hasattr(value, "stride") else ""
+        return f"{type(value).__name__}({value.dtype}, sizes {tuple(summary)}{strides}{grad})"
+    if type(value) in (int, float, str, bool, type(None), bytes, complex):
+        text = repr(value)
+        return text if len(text) < 80 else text[:77] + "..."
+    name = getattr(value, "__qualname__", None)
+    return f"{type(value).__name__} {name}" if isinstance(name, str) else f"a {type(value).__qualname__}"
+
+

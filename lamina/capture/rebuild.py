@@ -1,0 +1,275 @@
+"""Writes `finish`: makes the user's result out of the graph's outputs and replays side effects on real objects.
+
+    v0 = args[1]                    what must be read is read before anything is written
+    n1 = OrderedDict.__new__(c0)    objects made in the program are made anew in each call
+    v0.__dict__['keys'] = outputs[2]
+    return n1
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import types
+from typing import Any
+
+import torch
+import torch.fx
+
+from lamina.capture.generated import Writer
+from lamina.capture.machine.generators import GeneratorValue
+from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
+from lamina.capture.side_effects import AttributeWrite, ContainerWrite, SideEffects
+from lamina.capture.values.outside import BY_EQUALITY, BY_IDENTITY, IMMUTABLE, LargeDict
+from lamina.capture.values.tensor import TensorMethod, TensorValue
+
+HEAP_TYPE = 1 << 9
+REBUILT_BASES: tuple[type, ...] = (collections.OrderedDict, dict, list, set, tuple, object)
+
+
+class Rebuilder:
+    """Turns values of the program into expressions of `finish`; collects which nodes are graph outputs."""
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
+        self.writer = Writer("finish", "outputs, args, kwargs")
+        self.outputs: list[torch.fx.Node] = []
+        self._output_index: dict[torch.fx.Node, int] = {}
+        self._names: dict[int, str] = {}
+        self._open: set[int] = set()
+        self._kept: list[Any] = []
+
+    def write_all(self, result: Value, effects: SideEffects) -> None:
+        """The whole function: values, then writes, then printed effects, then the result."""
+        returned = self.express(result)
+        writes = [
+            *self._express_containers(effects.containers),
+            *self._express_attributes(effects.attributes),
+            *self._express_names(effects),
+        ]
+        for function, arguments, keywords in effects.calls:
+            texts = [self.writer.constant(argument) for argument in arguments]
+            texts += [f"{name}={self.writer.constant(value)}" for name, value in keywords.items()]
+            writes.append(f"{self.writer.constant(function)}({', '.join(texts)})")
+        for line in writes:
+            self.writer.add(line)
+        self.writer.add(f"return {returned}")
+
+    def express(self, value: Value) -> str:
+        """An expression that makes or fetches `value` at call time."""
+        kind = type(value)
+        if kind in IMMUTABLE:
+            return self.writer.constant(value)
+        if kind is TensorValue:
+            return self._express_tensor(value)
+        known = self._names.get(id(value))
+        if known is not None:
+            return known
+        name = self._express_new(value, kind)
+        self._names[id(value)] = name
+        self._kept.append(value)
+        return name
+
+    def _express_new(self, value: Value, kind: type) -> str:
+        importer = self.world.importer
+        copied = importer.copy_ids.get(id(value))
+        if copied is not None:
+            return str(copied.source.expression(self.writer))
+        state = importer.states.get(id(value))
+        if state is not None:
+            return str(state.source.expression(self.writer))
+        if kind is LargeDict:
+            return str(value.source.expression(self.writer))
+        if kind is types.FunctionType and id(value) in self.world.functions:
+            return self._express_function(value)
+        if isinstance(value, type) and id(value) in self.world.classes:
+            stop("local-class", f"the class {value.__qualname__}, made inside, leaves the compiled function")
+        if isinstance(value, BY_IDENTITY) or kind in BY_EQUALITY:
+            return self.writer.constant(value)
+        if kind is GeneratorValue or hasattr(kind, "__next__"):
+            stop("iterator-result", "an iterator or a generator leaves the compiled function", "return a list")
+        if id(value) in self._open:
+            stop("cyclic-result", "the result contains itself")
+        self._open.add(id(value))
+        try:
+            return self._express_made(value, kind)
+        finally:
+            self._open.discard(id(value))
+
+    def _express_tensor(self, value: TensorValue) -> str:
+        if value.source is not None:
+            return str(value.source.expression(self.writer))
+        index = self._output_index.get(value.node)
+        if index is None:
+            index = self._output_index[value.node] = len(self.outputs)
+            self.outputs.append(value.node)
+        return f"outputs[{index}]"
+
+    def _express_made(self, value: Value, kind: type) -> str:
+        if kind is tuple:
+            items = [self.express(item) for item in value]
+            return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+        if kind is list:
+            return self._fill_list(value, "[]", "{}.append({})")
+        if kind is collections.deque:
+            return self._fill_list(value, f"{self._name(kind)}(maxlen={value.maxlen!r})", "{}.append({})")
+        if kind in (set, frozenset):
+            return self.writer.fresh(f"{kind.__name__}([{', '.join(self.express(item) for item in value)}])")
+        if kind is dict:
+            return self._fill_dict(value, "{}", dict)
+        if kind is collections.OrderedDict:
+            return self._fill_dict(value, f"{self._name(kind)}()", dict)
+        if kind is collections.defaultdict:
+            return self._fill_dict(value, f"{self._name(kind)}({self.express(value.default_factory)})", dict)
+        if kind is slice:
+            parts = (self.express(part) for part in (value.start, value.stop, value.step))
+            return self.writer.fresh(f"slice({', '.join(parts)})")
+        if kind is types.MethodType:
+            return self.writer.fresh(
+                f"{self._name(types.MethodType)}({self.express(value.__func__)}, {self.express(value.__self__)})"
+            )
+        if kind is functools.partial:
+            keywords = self.express(dict(value.keywords))
+            return self.writer.fresh(
+                f"{self._name(kind)}({self.express(value.func)}, *{self.express(value.args)}, **{keywords})"
+            )
+        if kind is TensorMethod:
+            return self.writer.fresh(f"{self.express(value.owner)}.{value.name}")
+        return self._express_object(value, kind)
+
+    def _name(self, value: Any) -> str:
+        return self.writer.constant(value)
+
+    def _fill_list(self, value: Any, empty: str, append: str) -> str:
+        items = [self.express(item) for item in value]
+        if empty == "[]":
+            return self.writer.fresh(f"[{', '.join(items)}]")
+        name = self.writer.fresh(empty)
+        for item in items:
+            self.writer.add(append.format(name, item))
+        return name
+
+    def _fill_dict(self, value: Any, empty: str, base: type) -> str:
+        name = self.writer.fresh(empty)
+        self._fill_entries(name, value, base)
+        return name
+
+    def _fill_entries(self, name: str, value: Any, base: type) -> None:
+        setter = self._name(base.__setitem__)  # type: ignore[attr-defined]
+        for key, item in base.items(value):  # type: ignore[attr-defined]
+            self.writer.add(f"{setter}({name}, {self.express(key)}, {self.express(item)})")
+
+    def _express_object(self, value: Value, kind: type) -> str:
+        """An instance made in the program: made anew without running its class's code."""
+        base = next(entry for entry in kind.__mro__ if not entry.__flags__ & HEAP_TYPE)
+        if kind is torch.Size or hasattr(kind, "n_sequence_fields"):
+            return self.writer.fresh(f"{self._name(kind)}(({', '.join(self.express(item) for item in value)},))")
+        if base not in REBUILT_BASES or not kind.__flags__ & HEAP_TYPE:
+            stop("result", f"an object of class {kind.__qualname__} leaves the compiled function")
+        if id(kind) in self.world.classes:
+            stop("local-class", f"an object of the class {kind.__qualname__}, made inside, leaves the compiled function")
+        maker = self._name(base.__new__)
+        if base is tuple:
+            items = ", ".join(self.express(item) for item in value)
+            name = self.writer.fresh(f"{maker}({self._name(kind)}, ({items},))")
+        else:
+            name = self.writer.fresh(f"{maker}({self._name(kind)})")
+        if issubclass(kind, dict):
+            self._fill_entries(name, value, base)
+        elif issubclass(kind, list):
+            for item in list.__iter__(value):
+                self.writer.add(f"{self._name(list.append)}({name}, {self.express(item)})")
+        elif issubclass(kind, set):
+            self.writer.add(f"{self._name(set.update)}({name}, {self.express(tuple(value))})")
+        self._fill_instance(name, value, kind)
+        return name
+
+    def _fill_instance(self, name: str, value: Value, kind: type) -> None:
+        entries = getattr(value, "__dict__", None)
+        if entries:
+            self._names[id(value)] = name
+            place = self.writer.fresh(f"{name}.__dict__")
+            for key, item in entries.items():
+                self.writer.add(f"{place}[{key!r}] = {self.express(item)}")
+        for base in kind.__mro__:
+            for key, raw in base.__dict__.items():
+                if type(raw) is types.MemberDescriptorType and base.__flags__ & HEAP_TYPE and hasattr(value, key):
+                    setter = self._name(object.__setattr__)
+                    self.writer.add(f"{setter}({name}, {key!r}, {self.express(getattr(value, key))})")
+
+    def _express_function(self, value: types.FunctionType) -> str:
+        cells = [self._express_cell(cell) for cell in value.__closure__ or ()]
+        closure = f"({', '.join(cells)},)" if cells else "None"
+        name = self.writer.fresh(
+            f"{self._name(types.FunctionType)}({self._name(value.__code__)}, {self._name(value.__globals__)}, "
+            f"{value.__name__!r}, {self.express(value.__defaults__)}, {closure})"
+        )
+        self._names[id(value)] = name
+        if value.__kwdefaults__:
+            self.writer.add(f"{name}.__kwdefaults__ = {self.express(value.__kwdefaults__)}")
+        if value.__qualname__ != value.__name__:
+            self.writer.add(f"{name}.__qualname__ = {value.__qualname__!r}")
+        for key, item in value.__dict__.items():
+            self.writer.add(f"{name}.__dict__[{key!r}] = {self.express(item)}")
+        return name
+
+    def _express_cell(self, cell: types.CellType) -> str:
+        if id(cell) not in self.world.cells:
+            return self.writer.constant(cell)
+        known = self._names.get(id(cell))
+        if known is not None:
+            return known
+        name = self._names[id(cell)] = self.writer.fresh(f"{self._name(types.CellType)}()")
+        try:
+            contents = cell.cell_contents
+        except ValueError:
+            return name
+        self.writer.add(f"{name}.cell_contents = {self.express(contents)}")
+        return name
+
+    # writes to real objects
+
+    def _express_containers(self, writes: list[ContainerWrite]) -> list[str]:
+        lines = []
+        for write in writes:
+            target = write.record.source.expression(self.writer)
+            copy = write.record.copy
+            if isinstance(copy, dict):
+                base = collections.OrderedDict if isinstance(copy, collections.OrderedDict) else dict
+                lines.append(f"{self._name(base.clear)}({target})")
+                for key, item in dict.items(copy):
+                    setter = self._name(base.__setitem__)
+                    lines.append(f"{setter}({target}, {self.express(key)}, {self.express(item)})")
+            elif isinstance(copy, list):
+                items = ", ".join(self.express(item) for item in list.__iter__(copy))
+                lines.append(f"{self._name(list.__setitem__)}({target}, slice(None), [{items}])")
+            else:
+                items = ", ".join(self.express(item) for item in copy)
+                grow = "extend" if isinstance(copy, collections.deque) else "update"
+                lines += [f"{target}.clear()", f"{target}.{grow}([{items}])"]
+        return lines
+
+    def _express_attributes(self, writes: list[AttributeWrite]) -> list[str]:
+        lines = []
+        for write in writes:
+            target = write.source.expression(self.writer)
+            value = None if write.value is MISSING else self.express(write.value)
+            if write.in_dict:
+                place = self.writer.read(f"{target}.__dict__")
+                lines.append(f"del {place}[{write.name!r}]" if value is None else f"{place}[{write.name!r}] = {value}")
+                continue
+            if value is None:
+                lines.append(f"{self._name(object.__delattr__)}({target}, {write.name!r})")
+            else:
+                lines.append(f"{self._name(object.__setattr__)}({target}, {write.name!r}, {value})")
+        return lines
+
+    def _express_names(self, effects: SideEffects) -> list[str]:
+        lines = []
+        for entries, name, value in effects.globals:
+            place = f"{self.writer.constant(entries)}[{name!r}]"
+            lines.append(f"del {place}" if value is UNBOUND else f"{place} = {self.express(value)}")
+        for cell, value in effects.cells:
+            place = f"{self.writer.constant(cell)}.cell_contents"
+            lines.append(f"del {place}" if value is UNBOUND else f"{place} = {self.express(value)}")
+        return lines

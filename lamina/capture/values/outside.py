@@ -1,0 +1,397 @@
+"""Brings values from outside into the program: guards what is read, copies containers, tracks objects.
+
+constant          -> itself, guarded by type and value
+tensor            -> a graph input
+list, dict, ...   -> a copy that the program may change; differences are written back after the call
+other objects     -> themselves, with a record of the attributes read and written
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import types
+from typing import Any
+
+import torch
+
+from lamina.capture.guards import GuardSet
+from lamina.capture.machine.generators import GeneratorValue
+from lamina.capture.machine.signals import MISSING, Value, stop
+from lamina.capture.sources import Attribute, Field, Fixed, Item, Source
+from lamina.capture.values.attributes import find_in_type
+from lamina.capture.values.tensor import TensorValue
+from lamina.capture.values.trust import is_trusted_module
+
+IMMUTABLE: tuple[type, ...] = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), type(NotImplemented))
+BY_EQUALITY: tuple[type, ...] = (torch.device, torch.Size, range)
+BY_IDENTITY: tuple[type, ...] = (
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+    types.ModuleType,
+    types.GenericAlias,
+    types.UnionType,
+    torch.dtype,
+    torch.layout,
+    torch.memory_format,
+    enum.Enum,
+    property,
+    staticmethod,
+    classmethod,
+    functools._lru_cache_wrapper,
+    torch._ops.OpOverload,
+    torch._ops.OpOverloadPacket,
+)
+OPAQUE = (torch.Generator, torch.jit.ScriptFunction)
+LARGE = 256
+"""Dicts with more entries are read key by key instead of being copied."""
+
+
+class ObjectState:
+    """An object from outside: the attributes the program knows, and which of them it changed."""
+
+    __slots__ = ("is_complete", "known", "owner", "read", "source")
+
+    def __init__(self, owner: Any, source: Source) -> None:
+        self.owner = owner
+        self.source = source
+        self.known: dict[str, Value] = {}
+        self.read: dict[str, Value] = {}
+        self.is_complete = False
+
+
+class ContainerCopy:
+    """A container from outside: the program works on `copy`; `first` is what it held at first."""
+
+    __slots__ = ("copy", "first", "original", "source")
+
+    def __init__(self, original: Any, copy: Any, source: Source) -> None:
+        self.original = original
+        self.copy = copy
+        self.source = source
+        self.first: Any = None
+
+
+class LargeDict:
+    """A large dict from outside, read key by key."""
+
+    __slots__ = ("importer", "original", "source")
+    __machine_native__ = True
+
+    def __init__(self, importer: Importer, original: dict[Any, Any], source: Source) -> None:
+        self.importer = importer
+        self.original = original
+        self.source = source
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        if key in self:
+            return self.importer.bring(self.original[key], Item(self.source, key))
+        return default
+
+    def __getitem__(self, key: Any) -> Any:
+        if key not in self:
+            raise KeyError(key)
+        return self.importer.bring(self.original[key], Item(self.source, key))
+
+    def __contains__(self, key: Any) -> bool:
+        present = key in self.original
+        if present:
+            self.importer.guards.on_value(Item(self.source, key), "presence", "present", lambda writer, name: "True")
+        else:
+            self.importer.guard_absent_key(self.source, key)
+        return present
+
+    def __getattr__(self, name: str) -> Any:
+        stop("large-dict", f"a dict of {len(self.original)} entries from outside is used as a whole ({name})")
+
+
+class Importer:
+    """All values brought in so far, by identity, so that aliases stay aliases."""
+
+    def __init__(self, world: Any, guards: GuardSet) -> None:
+        self.world = world
+        self.guards = guards
+        self.states: dict[int, ObjectState] = {}
+        self.copies: dict[int, ContainerCopy] = {}
+        self.copy_ids: dict[int, ContainerCopy] = {}
+        self.tensors: dict[int, TensorValue] = {}
+        self.tensor_sources: list[tuple[TensorValue, Source]] = []
+        self._sources: dict[int, Source] = {}
+        self._kept: list[Any] = []
+
+    def bring(self, value: Value, source: Source, is_trusted: bool = False) -> Value:
+        """`value`, read at `source`, as the program sees it."""
+        kind = type(value)
+        if kind in IMMUTABLE:
+            self.guards.constant(source, value)
+            return value
+        if isinstance(value, torch.Tensor):
+            return self._bring_tensor(value, source)
+        if isinstance(value, BY_IDENTITY):
+            if not is_trusted:
+                self.guards.identity(source, value)
+            return value
+        if kind in BY_EQUALITY:
+            self.guards.on_value(
+                source,
+                "equal",
+                repr(value),
+                lambda writer, name: f"type({name}) is {writer.constant(kind)} and {name} == {writer.constant(value)}",
+            )
+            return value
+        if isinstance(value, torch.nn.Module):
+            return self._bring_fixed_object(value, source)
+        if kind is GeneratorValue or kind is TensorValue:
+            return value
+        return self._bring_structure(value, kind, source)
+
+    def _bring_structure(self, value: Value, kind: type, source: Source) -> Value:
+        known = self.copies.get(id(value))
+        if known is not None:
+            self._guard_alias(value, source)
+            return known.copy
+        if id(value) in self.states:
+            self._guard_alias(value, source)
+            return value
+        if kind is tuple or kind is frozenset or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+            return self._bring_tuple(value, kind, source)
+        if isinstance(value, (list, dict, set, collections.deque)):
+            return self._bring_container(value, kind, source)
+        if kind is slice:
+            return slice(*(self.bring(getattr(value, name), Field(source, name)) for name in ("start", "stop", "step")))
+        if kind is types.MethodType:
+            return types.MethodType(
+                self.bring(value.__func__, Field(source, "__func__")), self.bring(value.__self__, Field(source, "__self__"))
+            )
+        if kind is functools.partial:
+            self.guards.kind(source, kind)
+            parts = [self.bring(getattr(value, name), Field(source, name)) for name in ("func", "args", "keywords")]
+            return functools.partial(parts[0], *parts[1], **parts[2])
+        if kind is types.MappingProxyType:
+            self.guards.identity(source, value)
+            return value
+        return self._bring_object(value, kind, source)
+
+    def _guard_alias(self, value: Value, source: Source) -> None:
+        first = self._sources[id(value)]
+        if first.key != source.key:
+            self.guards.same(first, source)
+
+    def _keep(self, value: Value, source: Source) -> None:
+        self._sources[id(value)] = source
+        self._kept.append(value)
+
+    # tensors
+
+    def _bring_tensor(self, tensor: torch.Tensor, source: Source) -> TensorValue:
+        known = self.tensors.get(id(tensor))
+        if known is not None:
+            self._guard_alias(tensor, source)
+            return known
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+            stop("tensor-subclass", f"a tensor of class {type(tensor).__qualname__} cannot be captured")
+        if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+            stop("tensor-layout", f"a tensor of layout {tensor.layout} cannot be captured")
+        if tensor.is_meta:
+            stop("tensor-layout", "a meta tensor holds no data")
+        value = self.world.builder.add_input(tensor, source, name_input(source))
+        self.tensors[id(tensor)] = value
+        self._keep(tensor, source)
+        self.tensor_sources.append((value, source))
+        return value
+
+    # containers
+
+    def _bring_tuple(self, value: Any, kind: type, source: Source) -> Value:
+        self.guards.kind(source, kind)
+        self.guards.length(source, len(value))
+        if kind is frozenset:
+            if not all(type(item) in IMMUTABLE or isinstance(item, BY_IDENTITY) for item in value):
+                stop("outside", "a frozenset of objects comes from outside")
+            self.guards.on_value(
+                source, "equal", repr(value), lambda writer, name: f"{name} == {writer.constant(value)}"
+            )
+            return value
+        items = [self.bring(item, Item(source, index)) for index, item in enumerate(value)]
+        # An unchanged tuple stays the object it is, so that identities and named tuples' classes hold.
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return tuple(items) if kind is tuple else tuple.__new__(kind, items)
+
+    def _bring_container(self, value: Any, kind: type, source: Source) -> Value:
+        if isinstance(value, dict) and len(value) > LARGE:
+            if source.is_fixed:
+                self.guards.identity(source, value)
+                return LargeDict(self, value, Fixed(value, source.describe()))
+            return LargeDict(self, value, source)
+        if source.is_fixed:
+            self.guards.identity(source, value)
+            source = Fixed(value, source.describe())
+        else:
+            self.guards.kind(source, kind)
+        copy = make_empty(value, kind)
+        record = ContainerCopy(value, copy, source)
+        self.copies[id(value)] = record
+        self.copy_ids[id(copy)] = record
+        self._keep(value, source)
+        self._fill(record, value, copy, source)
+        if kind not in BUILTIN_CONTAINERS:
+            self._fill_attributes(value, copy, source)
+        return copy
+
+    def _fill(self, record: ContainerCopy, value: Any, copy: Any, source: Source) -> None:
+        if isinstance(value, dict):
+            entries = list(dict.items(value))
+            self.guards.keys(source, tuple(key for key, _ in entries))
+            reader = dict if find_in_type(type(value), "__getitem__") is not dict.__getitem__ else None
+            for key, item in entries:
+                dict.__setitem__(copy, key, self.bring(item, Item(source, key, reader)))
+            record.first = dict(copy)
+        elif isinstance(value, set):
+            if not all(type(item) in IMMUTABLE or isinstance(item, BY_IDENTITY) for item in value):
+                stop("outside", "a set of objects comes from outside")
+            frozen = frozenset(value)
+            self.guards.on_value(
+                source, "equal", repr(value), lambda writer, name: f"{name} == {writer.constant(frozen)}"
+            )
+            copy.update(value)
+            record.first = frozen
+        else:
+            self.guards.length(source, len(value))
+            reader = list if isinstance(value, list) and type(value) is not list else None
+            items = list.__iter__(value) if isinstance(value, list) else iter(value)
+            for index, item in enumerate(list(items)):
+                copy.append(self.bring(item, Item(source, index, reader)))
+            record.first = list(copy)
+
+    def _fill_attributes(self, value: Any, copy: Any, source: Source) -> None:
+        for name, item in getattr(value, "__dict__", {}).items():
+            copy.__dict__[name] = self.bring(item, Attribute(source, name))
+
+    # objects
+
+    def _bring_fixed_object(self, value: Any, source: Source) -> Value:
+        self.guards.identity(source, value)
+        if id(value) not in self.states:
+            self.states[id(value)] = ObjectState(value, Fixed(value, source.describe()))
+            self._keep(value, source)
+        return value
+
+    def _bring_object(self, value: Value, kind: type, source: Source) -> Value:
+        if isinstance(value, OPAQUE):
+            stop("outside", f"an object of class {kind.__qualname__} comes from outside")
+        if source.is_fixed:
+            return self._bring_fixed_object(value, source)
+        if hasattr(kind, "__next__"):
+            stop("iterator-argument", f"an iterator ({kind.__qualname__}) is an argument", "pass a list or a tuple")
+        if not hasattr(value, "__dict__") and not hasattr(kind, "__slots__"):
+            if is_trusted_module(kind.__module__):
+                self.guards.identity(source, value)
+                return value
+            stop("outside", f"an object of class {kind.__qualname__} is an argument")
+        self.guards.kind(source, kind)
+        self.states[id(value)] = ObjectState(value, source)
+        self._keep(value, source)
+        return value
+
+    def read_attribute(self, state: ObjectState, name: str) -> Value:
+        """The entry `name` of an outside object's own dictionary, or MISSING."""
+        found = state.known.get(name, MISSING)
+        if found is not MISSING:
+            return found
+        if state.is_complete or name in state.read:
+            return MISSING
+        entries = read_dict(state.owner)
+        raw = entries.get(name, MISSING) if entries is not None else MISSING
+        if raw is MISSING:
+            if entries is not None:
+                self.guard_absent(state, name)
+            return MISSING
+        value = self.bring(raw, Attribute(state.source, name))
+        state.known[name] = state.read[name] = value
+        return value
+
+    def guard_absent(self, state: ObjectState, name: str) -> None:
+        """The object has no own attribute of that name."""
+        source = state.source
+        place = Attribute(source, name)
+        if isinstance(source, Fixed):
+            entries = source.value.__dict__
+            self._add_absent(place, lambda writer: writer.constant(entries), name)
+        else:
+            self._add_absent(place, lambda writer: writer.read(f"{source.expression(writer)}.__dict__"), name)
+
+    def guard_absent_key(self, source: Source, key: Any) -> None:
+        self._add_absent(Item(source, key), source.expression, key)
+
+    def _add_absent(self, place: Source, entries: Any, name: Any) -> None:
+        if self.guards.is_new("absent", place.key):
+            self.guards.add(
+                3 if place.is_fixed else 0,
+                place.describe(),
+                "absent",
+                lambda writer: f"{writer.constant(name)} not in {entries(writer)}",
+            )
+
+    def complete(self, state: ObjectState) -> dict[str, Value]:
+        """All attributes of an outside object, as the dict that its `__dict__` is in the program."""
+        if not state.is_complete:
+            entries = read_dict(state.owner) or {}
+            deleted = [name for name in state.read if name not in state.known]
+            written = dict(state.known)
+            state.known.clear()
+            self.guards.on_value(
+                state.source,
+                "attributes",
+                f"attributes {tuple(entries)!r}",
+                lambda writer, name: f"tuple({name}.__dict__) == {writer.constant(tuple(entries))}",
+            )
+            for name, raw in list(entries.items()):
+                if name in deleted:
+                    continue
+                if name in state.read:
+                    state.known[name] = written.pop(name)
+                    continue
+                if name in written:
+                    state.known[name] = written.pop(name)
+                    continue
+                value = self.bring(raw, Attribute(state.source, name))
+                state.known[name] = state.read[name] = value
+            state.known.update(written)
+            state.is_complete = True
+        return state.known
+
+
+BUILTIN_CONTAINERS = (list, dict, set, collections.deque, collections.OrderedDict, collections.defaultdict)
+
+
+def read_dict(owner: Any) -> dict[str, Any] | None:
+    """An object's own dictionary without running its code."""
+    try:
+        entries: dict[str, Any] = object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return None
+    return entries
+
+
+def make_empty(value: Any, kind: type) -> Any:
+    """An empty container like `value`, made without running Python code."""
+    if kind is collections.deque:
+        return collections.deque(maxlen=value.maxlen)
+    if kind is collections.defaultdict:
+        return collections.defaultdict(value.default_factory)
+    for base in (collections.OrderedDict, collections.defaultdict, dict, list, set, collections.deque):
+        if isinstance(value, base):
+            return base.__new__(kind)
+    raise AssertionError(kind)
+
+
+def name_input(source: Source) -> str:
+    """A placeholder name that says where the tensor comes from."""
+    text = source.describe().replace("argument ", "arg_")
+    return "".join(sign if sign.isalnum() else "_" for sign in text).strip("_") or "input"

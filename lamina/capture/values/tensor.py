@@ -1,0 +1,180 @@
+"""A traced tensor: a graph node and its fake. Not a torch.Tensor, so that untreated code fails instead of guessing."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import torch
+import torch.fx
+
+from lamina.capture.machine.signals import stop
+
+REFUSED_METHODS = frozenset(
+    {
+        "backward", "data_ptr", "numpy", "register_hook", "retain_grad", "storage", "untyped_storage", "share_memory_",
+        "set_", "resize_", "resize_as_", "__array__", "__dlpack__", "pin_memory", "register_post_accumulate_grad_hook",
+        "_typed_storage", "__reduce_ex__", "__deepcopy__", "module_load", "t_", "unsqueeze_", "squeeze_", "transpose_",
+        "swapaxes_", "swapdims_", "as_strided_",
+    }
+)  # fmt: skip
+"""Tensor methods about memory, hooks or layout in place, which a graph cannot hold."""
+REFUSED_ATTRIBUTES = frozenset({"_version", "_cdata", "_backward_hooks", "grad_fn", "_grad_fn", "_base"})
+READ_VALUES = frozenset({"item", "tolist", "__bool__", "__int__", "__float__", "__index__"})
+
+
+def refuse_value(what: str) -> NoReturn:
+    stop(
+        "data-dependent",
+        f"{what} needs the values of a tensor",
+        "keep the decision in the graph (torch.where, masks), or take it outside the compiled function",
+    )
+
+
+class TensorMethod:
+    """A bound method of a traced tensor."""
+
+    __slots__ = ("__weakref__", "name", "owner")
+    __machine_native__ = True
+
+    def __init__(self, owner: TensorValue, name: str) -> None:
+        self.owner = owner
+        self.name = name
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        if self.name in REFUSED_METHODS:
+            stop("tensor-method", f"Tensor.{self.name} cannot be captured")
+        if self.name in READ_VALUES:
+            refuse_value(f"Tensor.{self.name}")
+        return self.owner.builder.call_method(self.name, (self.owner, *arguments), keywords)
+
+
+class TensorValue:
+    """The tensor that `node` gives. `kind` is its Python class, `source` and `real` are set for inputs."""
+
+    __slots__ = ("__weakref__", "_version", "builder", "fake", "kind", "node", "real", "source")
+    __machine_native__ = True
+
+    def __init__(
+        self, builder: Any, fake: torch.Tensor, node: torch.fx.Node, kind: type, source: Any, real: Any
+    ) -> None:
+        self.builder = builder
+        self.fake = fake
+        self.node = node
+        self.kind = kind
+        self.source = source
+        self.real = real
+        self._version = 0 if fake.is_inference() else fake._version
+
+    def is_mutated(self) -> bool:
+        """Whether an operation wrote to this tensor or to a view of it."""
+        return not self.fake.is_inference() and self.fake._version != self._version
+
+    def read_attribute(self, name: str) -> Any:
+        """`tensor.name`: metadata as constants, methods bound, tensor-valued attributes recorded."""
+        if name == "__class__":
+            return self.kind
+        if name in REFUSED_ATTRIBUTES:
+            return self._read_refused(name)
+        if name == "data":
+            return self.builder.call_method("detach", (self,), {})
+        try:
+            value = getattr(self.fake, name)
+        except AttributeError:
+            raise AttributeError(
+                f"{self.kind.__name__!r} object has no attribute {name!r}", name=name, obj=self
+            ) from None
+        if isinstance(value, torch.Tensor):
+            return self.builder.call(getattr, (self, name), {})
+        if callable(value) and not isinstance(value, (torch.dtype, torch.layout, type)):
+            return TensorMethod(self, name)
+        return value
+
+    def _read_refused(self, name: str) -> Any:
+        if name in ("grad_fn", "_grad_fn", "_base", "_backward_hooks") and getattr(self.fake, name) is None:
+            return None
+        stop("tensor-attribute", f"Tensor.{name} cannot be captured")
+
+    def __iter__(self) -> Iterator[Any]:
+        if self.fake.dim() == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.builder.call_method("unbind", (self, 0), {}))
+
+    def __len__(self) -> int:
+        if self.fake.dim() == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self.fake.shape[0])
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.builder.call(operator.getitem, (self, index), {})
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.builder.call(operator.setitem, (self, index, value), {})
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __bool__(self) -> bool:
+        return refuse_value("a branch on a tensor")
+
+    def __int__(self) -> int:
+        return refuse_value("int() of a tensor")
+
+    def __float__(self) -> float:
+        return refuse_value("float() of a tensor")
+
+    def __complex__(self) -> complex:
+        return refuse_value("complex() of a tensor")
+
+    def __index__(self) -> int:
+        return refuse_value("a tensor used as an index of a Python object")
+
+    def __repr__(self) -> str:
+        return refuse_value("printing a tensor")
+
+    def __str__(self) -> str:
+        return refuse_value("printing a tensor")
+
+    def __format__(self, specification: str) -> str:
+        return refuse_value("formatting a tensor")
+
+    def __contains__(self, item: Any) -> bool:
+        return refuse_value("`in` on a tensor")
+
+
+def _binary(native: Callable[[Any, Any], Any]) -> Callable[[TensorValue, Any], Any]:
+    def method(self: TensorValue, other: Any) -> Any:
+        return self.builder.call(native, (self, other), {})
+
+    return method
+
+
+def _reflected(native: Callable[[Any, Any], Any]) -> Callable[[TensorValue, Any], Any]:
+    def method(self: TensorValue, other: Any) -> Any:
+        return self.builder.call(native, (other, self), {})
+
+    return method
+
+
+def _unary(native: Callable[[Any], Any]) -> Callable[[TensorValue], Any]:
+    def method(self: TensorValue) -> Any:
+        return self.builder.call(native, (self,), {})
+
+    return method
+
+
+ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+for _name in ARITHMETIC:
+    _native = getattr(operator, f"__{_name}__")
+    setattr(TensorValue, f"__{_name}__", _binary(_native))
+    setattr(TensorValue, f"__r{_name}__", _reflected(_native))
+    setattr(TensorValue, f"__i{_name}__", _binary(getattr(operator, f"__i{_name}__")))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(TensorValue, f"__{_name}__", _binary(getattr(operator, f"__{_name}__")))
+for _name in ("neg", "pos", "invert", "abs"):
+    setattr(TensorValue, f"__{_name}__", _unary(getattr(operator, f"__{_name}__")))

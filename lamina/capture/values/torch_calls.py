@@ -1,0 +1,201 @@
+"""Which calls become graph nodes, and models of torch functions about modes, compilation and modules."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from lamina.capture.machine.signals import MISSING, Value, stop
+from lamina.capture.values.builtins import Arguments, Keywords, Model
+from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue, refuse_value
+
+LEAF_PYTHON_MODULES = frozenset(
+    {"torch.nn.functional", "torch.functional", "torch._tensor", "torch.special", "torch.linalg", "torch.fft"}
+)
+OP_OWNERS = ("torch._C._nn", "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C._sparse", "torch._C._nested")
+NOT_OPS = frozenset({"_has_torch_function", "handle_torch_function", "has_torch_function", "is_grad_enabled"})
+RANDOM_STATE = frozenset({"manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"})
+
+
+def is_torch_builtin(callee: Any) -> bool:
+    """Whether a native callable is a torch operation: torch.add, torch._C._nn.gelu, ..."""
+    if type(callee) is not types.BuiltinFunctionType:
+        return False
+    owner = callee.__self__
+    if owner is None or isinstance(owner, type):
+        return hasattr(torch._C._VariableFunctions, callee.__name__) and callee.__module__ in (None, "torch")
+    return isinstance(owner, types.ModuleType) and owner.__name__ in OP_OWNERS
+
+
+def is_tensor_method(callee: Any) -> bool:
+    """Whether a descriptor is a method of torch.Tensor, as in `torch.Tensor.add(x, y)`."""
+    return isinstance(callee, (types.MethodDescriptorType, types.WrapperDescriptorType)) and issubclass(
+        callee.__objclass__, torch._C.TensorBase
+    )
+
+
+def is_leaf_function(function: types.FunctionType, arguments: Arguments, keywords: Keywords) -> bool:
+    """Whether a Python function of torch's is recorded whole instead of being entered."""
+    if function.__module__ not in LEAF_PYTHON_MODULES:
+        return False
+    return not any(isinstance(value, types.FunctionType) for value in (*arguments, *keywords.values()))
+
+
+def record_leaf(world: Any, callee: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """Record a call of a torch operation."""
+    name = callee.__name__
+    if is_tensor_method(callee) or getattr(callee, "__module__", None) == "torch._tensor":
+        if not arguments or type(arguments[0]) is not TensorValue:
+            stop("tensor-method", f"Tensor.{name} is called on something that is not a traced tensor")
+        if name in REFUSED_METHODS:
+            stop("tensor-method", f"Tensor.{name} cannot be captured")
+        if name in READ_VALUES:
+            refuse_value(f"Tensor.{name}")
+        return world.builder.call_method(name, arguments, keywords)
+    return world.builder.call(callee, arguments, keywords)
+
+
+def answer(value: Any) -> Model:
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        return value
+
+    return model
+
+
+def model_is_tensor(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    return type(arguments[0]) is TensorValue
+
+
+def set_mode(function: Callable[..., Any]) -> Model:
+    """A function that switches a thread-wide mode: recorded, and switched for the fakes too."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        world.record_mode(function, arguments)
+        return function(*arguments)
+
+    return model
+
+
+def model_autocast_enter(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    context = arguments[0]
+    values = tuple(world.load_attribute(context, name) for name in ("device", "fast_dtype", "_enabled", "_cache_enabled"))
+    entered = torch.amp.autocast_mode._enter_autocast(*values)
+    node = world.record_mode(torch.amp.autocast_mode._enter_autocast, values)
+    world.autocasts.append((context, entered, node))
+    return context
+
+
+def model_autocast_exit(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    context = arguments[0]
+    known, entered, node = world.autocasts.pop()
+    if known is not context:
+        stop("autocast", "autocast contexts are left in another order than they were entered")
+    torch.amp.autocast_mode._exit_autocast(entered)
+    world.record_mode(torch.amp.autocast_mode._exit_autocast, (node,))
+    return False
+
+
+def model_inference_enter(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    context = arguments[0]
+    mode = world.load_attribute(context, "mode")
+    entered = torch.autograd.grad_mode._enter_inference_mode(mode)
+    node = world.record_mode(torch.autograd.grad_mode._enter_inference_mode, (mode,))
+    world.autocasts.append((context, entered, node))
+
+
+def model_inference_exit(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    _, entered, node = world.autocasts.pop()
+    torch.autograd.grad_mode._exit_inference_mode(entered)
+    world.record_mode(torch.autograd.grad_mode._exit_inference_mode, (node,))
+
+
+def model_module_call(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """`module(...)`: without hooks it is `module.forward(...)`."""
+    module = arguments[0]
+    if world.has_hooks(module):
+        return world.call_python(torch.nn.Module._call_impl, arguments, keywords)
+    return world.call(world.load_attribute(module, "forward"), arguments[1:], keywords)
+
+
+def model_module_getattr(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """`Module.__getattr__`: parameters, buffers, submodules."""
+    module, name = arguments
+    for table in ("_parameters", "_buffers", "_modules"):
+        entries = world.read_instance_raw(module, table)
+        if entries is not MISSING and entries is not None and name in entries:
+            return world.read_entry(module, entries, table, name)
+    raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}", name=name, obj=module)
+
+
+def record_effect(function: Callable[..., Any]) -> Model:
+    """Printing and warning: done after the graph has run, with the texts of the trace."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        world.add_effect(function, arguments, keywords)
+
+    return model
+
+
+def model_log(name: str, level: int) -> Model:
+    method = getattr(logging.Logger, name)
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        if arguments[0].isEnabledFor(level):
+            world.add_effect(method, arguments, keywords)
+
+    return model
+
+
+def forbid_torch(name: str) -> Model:
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        stop("torch-function", f"{name} cannot be captured", "call it outside the compiled function")
+
+    return model
+
+
+def run_plainly(function: Callable[..., Any]) -> Model:
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        return function(*arguments, **keywords)
+
+    return model
+
+
+def collect_models() -> dict[Any, Model]:
+    """Models of torch and library functions; what this torch version lacks is left out."""
+    models: dict[Any, Model] = {
+        torch.compiler.is_compiling: answer(True),
+        torch.compiler.is_dynamo_compiling: answer(True),
+        torch.compiler.is_exporting: answer(False),
+        torch.jit.is_scripting: answer(False),
+        torch.jit.is_tracing: answer(False),
+        torch._jit_internal.is_scripting: answer(False),
+        torch.is_tensor: model_is_tensor,
+        torch._C._set_grad_enabled: set_mode(torch._C._set_grad_enabled),
+        torch.autocast.__enter__: model_autocast_enter,
+        torch.autocast.__exit__: model_autocast_exit,
+        torch.inference_mode.__enter__: model_inference_enter,
+        torch.inference_mode.__exit__: model_inference_exit,
+        torch.nn.Module.__call__: model_module_call,
+        torch.nn.Module._call_impl: model_module_call,
+        torch.nn.Module.__getattr__: model_module_getattr,
+        print: record_effect(print),
+        warnings.warn: record_effect(warnings.warn),
+        torch._C._log_api_usage_once: answer(None),
+        torch.manual_seed: forbid_torch("torch.manual_seed"),
+    }
+    for name, level in (("debug", 10), ("info", 20), ("warning", 30), ("error", 40), ("critical", 50)):
+        models[getattr(logging.Logger, name)] = model_log(name, level)
+    for path in ("_dynamo.external_utils.is_compiling", "compiler._is_compiling_flag"):
+        found = functools.reduce(lambda owner, part: getattr(owner, part, None), path.split("."), torch)
+        if callable(found):
+            models[found] = answer(True)
+    return models
+
+
+TORCH_MODELS: dict[Any, Model] = collect_models()
