@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-SHORTEST_SAMPLE = 0.002  # seconds; calls faster than this are timed several at once
-WARM_UP_SECONDS = 0.03
+import torch
+
+from bench.accuracy import largest_error, reference_of
+from bench.peers import PEERS, Peer
+from bench.timing import time_calls
+from bench.workloads import Example, get
+
 CALLS_FOR_MEMORY = 3
 
 
@@ -26,11 +30,6 @@ def main() -> None:
     workload_name, peer_name, threads = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-
-    import torch
-
-    from bench.peers import PEERS
-    from bench.workloads import get
 
     torch.set_num_threads(int(threads))
     with torch.no_grad():
@@ -44,7 +43,7 @@ def main() -> None:
 class Session:
     """The prepared workload; `call` is there after `prepare`."""
 
-    def __init__(self, example: Any, peer: Any) -> None:
+    def __init__(self, example: Example, peer: Peer) -> None:
         self.example = example
         self.peer = peer
         self.call: Callable[[], Any] = lambda: None
@@ -60,9 +59,7 @@ class Session:
             return {"reason": describe(error)}
 
     def prepare(self) -> dict[str, Any]:
-        """Compile and call once (`compile_seconds` has both); then how much memory that and further calls
-        take.
-        """
+        """Compile and call once (`compile_seconds` has both); the memory that this and further calls take."""
         reset_peak_memory()
         start = time.perf_counter()
         self.call = self.peer.prepare(self.example)
@@ -80,29 +77,7 @@ class Session:
 
     def measure_error(self) -> dict[str, Any]:
         """Largest distance from a float64 run, relative to the largest float64 result."""
-        from bench.accuracy import largest_error, reference_of
-
         return {"error": largest_error(self.call(), reference_of(self.example))}
-
-
-def time_calls(call: Callable[[], Any], seconds: float) -> float:
-    """Median seconds of one call, measured for about `seconds` after a warm-up of the caches."""
-    warm_up_end = time.perf_counter() + WARM_UP_SECONDS
-    start = time.perf_counter()
-    calls = 0
-    while calls == 0 or time.perf_counter() < warm_up_end:
-        call()
-        calls += 1
-    one = (time.perf_counter() - start) / calls
-    repeats = max(1, int(SHORTEST_SAMPLE / one))
-    samples: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(samples) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        for _ in range(repeats):
-            call()
-        samples.append((time.perf_counter() - start) / repeats)
-    return statistics.median(samples)
 
 
 def reset_peak_memory() -> None:

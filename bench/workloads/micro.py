@@ -101,8 +101,11 @@ def make_add_norm() -> nn.Module:
 
 
 def make_norm_linear_gelu() -> nn.Module:
-    """LayerNorm -> Linear 1024 to 4096 -> GELU: activations of 4 MB, weights of 16 MB."""
-    return finish(nn.Sequential(nn.LayerNorm(1024), nn.Linear(1024, 4096), nn.GELU()))
+    """LayerNorm -> Linear -> GELU on 512 rows of 2048: every activation has 4 MB, the weights 16 MB.
+
+    Op by op 40 MB move: 4 in and 4 out three times, and the weights; 24 MB is the least: in, weights, out.
+    """
+    return finish(nn.Sequential(nn.LayerNorm(2048), nn.Linear(2048, 2048), nn.GELU()))
 
 
 def add_one(x: Tensor) -> Tensor:
