@@ -88,7 +88,7 @@ class Body:
         missing = [dim for position, dim in enumerate(self.dims) if f"d{position}" not in seen]
         if not missing:
             return
-        source = self._outputs[0][0]
+        source = next(iter(self.arguments.values()))
         memory = reinterpret(
             self.outside, source, 0, [self.sizes[dim] for dim in missing], [0] * len(missing)
         )

@@ -82,7 +82,7 @@ class Frame:
 
     counters: dimension -> (its counter, the level of its loop). `masks`: the lanes that exist of each of the
     vectors side by side (none: all). `registers` hold the results of reductions, one value for each vector
-    side by side; `scratch` the rows of what earlier walks keep.
+    side by side; `scratch` the rows of what earlier walks keep; `written` are the buffers that the nest stores to.
     """
 
     constants: Builder
@@ -96,6 +96,7 @@ class Frame:
     masks: dict[int, Value] = field(default_factory=dict)
     registers: dict[Value, list[Value]] = field(default_factory=dict)
     scratch: dict[Value, Value] = field(default_factory=dict)
+    written: set[Value] = field(default_factory=set)
     known: dict[tuple[Type, Attribute], Value] = field(default_factory=dict)
 
     def push(self, block: Block) -> Level:
@@ -226,7 +227,9 @@ class WalkBody:
         if access is not None:
             if access.buffer in frame.registers:
                 return frame.outer_level, frame.is_across and frame.lanes > 1
-            return self._place_of_dims(access.dims)
+            level, varies = self._place_of_dims(access.dims)
+            # What an earlier walk stores must not be read before it has.
+            return (innermost if access.buffer in frame.written else level), varies
         if value in self.outputs:
             return innermost, frame.lanes > 1
         operation = value.defining_op

@@ -4,11 +4,11 @@
  => linalg.generic ... {lamina.nest = [0, 1], lamina.schedule = {outer = [0], parallel = 1, chunk = 0,
                         across = -1, inner = [1], lanes = 16, unroll = 4}}
 
-- `outer`: the parallel dimensions that are loops, outer first; the first `parallel` of them are collapsed into
-  one `scf.parallel` (0: the work is too small to share). With `chunk` > 0 the vector dimension of a pointwise
+- `outer`: the parallel dimensions that are loops, outer first; the first `parallel` of them are collapsed
+  into one `scf.parallel` (0: the work is too small to share). With `chunk` > 0 the vector dimension of a pointwise
   nest is shared too, in pieces of so many elements.
-- `across` = -1: the lanes walk the last of the `inner` dimensions of each walk, and a reduction ends with a sum
-  over lanes. Otherwise the lanes walk the parallel dimension `across`, `unroll` vectors at a time, and every
+- `across` = -1: the lanes walk the last of the `inner` dimensions of each walk, and a reduction ends with a
+  sum over lanes. Otherwise the lanes walk the parallel dimension `across`, `unroll` vectors at a time, and every
   lane reduces by itself over the `inner` loops.
 - `lanes` = 1: scalar code.
 """
@@ -63,8 +63,9 @@ def schedule(function: Operation, target: Target) -> Operation:
 def read_schedule(operation: Operation) -> Schedule:
     """The choice written on a generic."""
     entries: dict[str, Any] = plain(operation.attributes["lamina.schedule"])
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in entries.items()}
-    return Schedule(**values)
+    for name in ("outer", "inner"):
+        entries[name] = tuple(entries[name])
+    return Schedule(**entries)
 
 
 def choose(nest: LoopNest, target: Target) -> list[Schedule]:
@@ -181,6 +182,8 @@ def _unroll_across(walks: Sequence[Walk], size: int, lanes: int) -> int:
     cost = max(body_cost(_names(walk)) for walk in walks)
     wanted = 4 if cost <= 16 else 2 if cost <= 40 else 1
     steps = -(-size // lanes)
+    if lanes == 1:
+        return math.gcd(wanted, size)  # scalar code has no masks for what is left
     while wanted > 1 and (steps < wanted or -(-steps // wanted) * wanted > steps * 1.25):
         wanted //= 2
     return wanted

@@ -159,7 +159,8 @@ class _NestWriter:
             body.add_output(view)
             body.yield_stored(output.node, as_byte=output.node.type is i1)
             kinds.append("")
-            kept[output.node] = view
+            if output.node in stage.kept:
+                kept[output.node] = view
         for node in stage.kept:
             if node not in kept:
                 kept[node] = self._keep(nest, body, node)

@@ -59,6 +59,7 @@ class _NestLoops:
         for walk in nest.walks:
             walk.rename(arguments)
         self.frame = Frame(constants, [Level(builder)], -1, 1, is_across=self.plan.across >= 0)
+        self.frame.written = {access.buffer for walk in nest.walks for access in walk.outputs}
         self.initial: dict[Value, Attribute] = {}
 
     def build(self) -> None:
