@@ -29,7 +29,7 @@ ROUNDS = 7
 
 @dataclass(frozen=True)
 class Comparison:
-    """One program in eager and compiled. kernels: launches in one call; bytes: read and written in one call."""
+    """One program in eager and compiled. kernels: launches of a call; bytes: read and written by a call."""
 
     eager_seconds: float
     lamina_seconds: float
