@@ -44,7 +44,7 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
             grad_mode = torch.is_grad_enabled()
         return assemble(world, args, kwargs, result, grad_mode)
     except TracingStopped as stopped:
-        raise stopped.error from None
+        raise stopped.error from stopped.error.__cause__
 
 
 def run_program(

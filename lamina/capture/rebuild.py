@@ -20,6 +20,7 @@ from lamina.capture.generated import Writer
 from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.side_effects import AttributeWrite, ContainerWrite, SideEffects
+from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.outside import BY_EQUALITY, BY_IDENTITY, IMMUTABLE, LargeDict
 from lamina.capture.values.tensor import TensorMethod, TensorValue
 
@@ -86,6 +87,8 @@ class Rebuilder:
             stop("local-class", f"the class {value.__qualname__}, made inside, leaves the compiled function")
         if isinstance(value, BY_IDENTITY) or kind in BY_EQUALITY:
             return self.writer.constant(value)
+        if kind is AttributeView:
+            return self.writer.read(f"{value.state.source.expression(self.writer)}.__dict__")
         if kind is GeneratorValue or hasattr(kind, "__next__"):
             stop("iterator-result", "an iterator or a generator leaves the compiled function", "return a list")
         if id(value) in self._open:

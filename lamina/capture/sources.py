@@ -213,3 +213,24 @@ class ClassEntry(Source):
     @property
     def key(self) -> Any:
         return ("class", id(self.holder), self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Called(Source):
+    """What calling a weak reference gives."""
+
+    base: Source
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.base.is_fixed
+
+    def expression(self, writer: Writer) -> str:
+        return writer.read(f"{self.base.expression(writer)}()")
+
+    def describe(self) -> str:
+        return f"{self.base.describe()}()"
+
+    @property
+    def key(self) -> Any:
+        return ("called", self.base.key)

@@ -6,12 +6,22 @@ which records guards for objects from outside.
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
 from lamina.capture.machine.signals import MISSING, Value
 
 HEAP_TYPE = 1 << 9
+
+PURE_DESCRIPTORS = (
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.BuiltinFunctionType,
+    functools._lru_cache_wrapper,
+)
+"""C-level descriptors whose binding only makes a bound method."""
 
 _find_cache: dict[type, bool] = {}
 
@@ -123,6 +133,8 @@ def bind_descriptor(world: Any, raw: Value, holder: type, name: str, owner: Valu
         return world.call(raw.fget, (owner,), {})
     if type(getter) is types.FunctionType:
         return world.call(getter, (raw, owner, kind), {})
+    if raw_kind in PURE_DESCRIPTORS:
+        return raw.__get__(owner, kind)
     return world.call_native(getter, (raw, owner, kind), {})
 
 

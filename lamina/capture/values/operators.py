@@ -12,6 +12,9 @@ from lamina.capture.values.attributes import find_in_type, is_native_type
 
 Operator = Callable[[Any, Any], Any]
 
+OWN_CODE = "lamina.capture."
+"""Methods of the machine's own values are native to the program."""
+
 BINARY: dict[str, tuple[Operator, str, str]] = {
     "+": (operator.add, "__add__", "__radd__"),
     "&": (operator.and_, "__and__", "__rand__"),
@@ -58,8 +61,8 @@ UNARY: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 def is_python_method(method: Value) -> bool:
-    """Whether calling `method` would run Python code."""
-    return type(method) is types.FunctionType
+    """Whether calling `method` would run Python code of the program's."""
+    return type(method) is types.FunctionType and not str(method.__globals__.get("__name__", "")).startswith(OWN_CODE)
 
 
 def call_method(world: Any, method: Value, owner: Value, *arguments: Value) -> Value:

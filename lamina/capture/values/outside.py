@@ -316,6 +316,11 @@ class Importer:
         state.known[name] = state.read[name] = value
         return value
 
+    def erase_attribute(self, state: ObjectState, name: str) -> None:
+        """Forget an attribute that was read before: it is deleted after the call."""
+        state.known.pop(name)
+        state.read.setdefault(name, MISSING)
+
     def guard_absent(self, state: ObjectState, name: str) -> None:
         """The object has no own attribute of that name."""
         source = state.source

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import types
+import typing
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -59,6 +61,20 @@ def record_leaf(world: Any, callee: Any, arguments: Arguments, keywords: Keyword
             refuse_value(f"Tensor.{name}")
         return world.builder.call_method(name, arguments, keywords)
     return world.builder.call(callee, arguments, keywords)
+
+
+RUN_PLAINLY: tuple[Callable[..., Any], ...] = (
+    inspect.signature,
+    inspect.getfullargspec,
+    inspect.isfunction,
+    inspect.ismethod,
+    inspect.isclass,
+    inspect.unwrap,
+    typing.get_origin,
+    typing.get_args,
+    typing.get_type_hints,
+)
+"""Library functions that look only at code and types: run as they are."""
 
 
 def answer(value: Any) -> Model:
@@ -187,6 +203,7 @@ def collect_models() -> dict[Any, Model]:
         print: record_effect(print),
         warnings.warn: record_effect(warnings.warn),
         torch._C._log_api_usage_once: answer(None),
+        **{function: run_plainly(function) for function in RUN_PLAINLY},
         torch.manual_seed: forbid_torch("torch.manual_seed"),
     }
     for name, level in (("debug", 10), ("info", 20), ("warning", 30), ("error", 40), ("critical", 50)):

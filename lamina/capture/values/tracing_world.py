@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import types
+import weakref
 from typing import Any
 
 import torch
@@ -12,14 +13,18 @@ import torch
 from lamina.capture.graph_builder import GraphBuilder
 from lamina.capture.guards import FLAGS, MODES, GuardSet
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
-from lamina.capture.sources import Attribute, CellContents, ClassEntry, Field, Fixed, Global, Item
+from lamina.capture.sources import Attribute, Called, CellContents, ClassEntry, Field, Fixed, Global, Item
 from lamina.capture.values import attributes, natives, torch_calls
-from lamina.capture.values.attributes import is_native_type
+from lamina.capture.values.attribute_view import AttributeView
+from lamina.capture.values.attributes import find_in_type, is_native_type
+from lamina.capture.values.operators import COMPARE
 from lamina.capture.values.outside import IMMUTABLE, Importer, LargeDict
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.trust import is_library_file, is_trusted_module
 from lamina.capture.values.world import World
 
+COMPARING = frozenset(native for native, *_ in COMPARE.values())
+DICT_FACES = (LargeDict, AttributeView)
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -214,7 +219,8 @@ class TracingWorld(World):
         if raw_kind in (types.GetSetDescriptorType, types.MemberDescriptorType) and owner is not None:
             return self._read_native_field(raw, name, owner, kind)
         if not is_trusted_module(holder.__module__) and id(holder) not in self.classes:
-            if raw_kind is types.FunctionType and type(kind) is type and owner is not kind:
+            is_first = raw_kind is types.FunctionType and type(kind) is type and find_in_type(kind, name) is raw
+            if is_first and owner is not kind:
                 self.guards.identity(Field(Fixed(kind, kind.__qualname__), name), raw)
             elif raw_kind in (types.FunctionType, classmethod, staticmethod, property):
                 self.guards.identity(ClassEntry(holder, name), raw)
@@ -225,7 +231,7 @@ class TracingWorld(World):
         if state is None:
             return raw.__get__(owner, kind)
         if name == "__dict__":
-            return self.importer.complete(state)
+            return AttributeView(self.importer, state)
         if name == "__class__":
             return type(owner)
         if name in state.known:
@@ -250,8 +256,7 @@ class TracingWorld(World):
             return
         if self.importer.read_attribute(state, name) is MISSING:
             raise AttributeError(name)
-        state.known.pop(name)
-        state.read.setdefault(name, MISSING)
+        self.importer.erase_attribute(state, name)
 
     def _refuse_shared(self, owner: Value, name: str) -> None:
         """Objects that many programs share are not written while tracing."""
@@ -265,10 +270,8 @@ class TracingWorld(World):
     # operators
 
     def apply_native(self, native: Any, *operands: Value) -> Value:
-        for operand in operands:
-            if isinstance(operand, natives.CONTAINERS) and len(operands) == 2:
-                natives.check_plain(operands, getattr(native, "__name__", "an operator"))
-                break
+        if native in COMPARING and any(isinstance(operand, natives.CONTAINERS) for operand in operands):
+            natives.check_plain(operands, native.__name__)
         return native(*operands)
 
     def is_same(self, left: Value, right: Value) -> bool:
@@ -280,14 +283,14 @@ class TracingWorld(World):
         kind = type(value)
         if kind is TensorValue:
             return value.kind  # type: ignore[no-any-return]
-        return dict if kind is LargeDict else super().type_of(value)
+        return dict if kind in DICT_FACES else super().type_of(value)
 
     def is_trusted_check(self, kind: Value) -> bool:
         return is_trusted_module(getattr(type(kind), "__module__", None)) or super().is_trusted_check(kind)
 
     def is_instance(self, value: Value, kind: Value) -> bool:
         if type(value) is not TensorValue:
-            return isinstance({}, kind) if type(value) is LargeDict else super().is_instance(value, kind)
+            return isinstance({}, kind) if type(value) in DICT_FACES else super().is_instance(value, kind)
         if kind in (torch.Tensor, object, torch._C.TensorBase):
             return True
         if kind is torch.nn.Parameter:
@@ -318,6 +321,8 @@ class TracingWorld(World):
             return self.builder.call(callee, arguments, keywords)
         if hasattr(type(callee), "__machine_native__"):
             return callee(*arguments, **keywords)
+        if isinstance(callee, weakref.ReferenceType):
+            return self._call_reference(callee)
         if not natives.is_pure_native(callee):
             stop(
                 "native-call",
@@ -327,6 +332,10 @@ class TracingWorld(World):
         if getattr(callee, "__name__", "") in natives.DEEP_READERS:
             natives.check_plain((getattr(callee, "__self__", None), *arguments), callee.__name__)
         return callee(*arguments, **keywords)
+
+    def _call_reference(self, reference: Any) -> Value:
+        state = self.importer.states.get(id(reference))
+        return reference() if state is None else self.importer.bring(reference(), Called(state.source))
 
     def _call_cached(self, callee: Any, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         if arguments and isinstance(arguments[0], logging.Logger):
