@@ -66,7 +66,7 @@ def compile(
 
     Raises UserError for unknown options and for what is neither a function nor a module.
     """
-    from lamina.dispatch import compile_callable
+    from lamina.driver.dispatch import compile_callable
 
     if dynamic not in (None, True, False):
         raise UserError(f"dynamic is {dynamic!r}", hint="allowed: None, True, False")
@@ -77,8 +77,8 @@ def compile(
 
 
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Compile for these arguments, run once, and say what was done: see `lamina.explain.report.Explanation`."""
-    from lamina.dispatch import explain_call
+    """Compile for these arguments, run once, and say what was done (`lamina.explain.report`)."""
+    from lamina.driver.dispatch import explain_call
 
     return explain_call(function, args, kwargs)
 
@@ -86,13 +86,15 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 def counters() -> dict[str, int]:
     """What happened since the last `reset`: graphs, recompiles, breaks, kernels, externs,
     kernel_compilations, cache_hits."""
-    from lamina.pipeline import counters as current
+    from lamina.driver.watch import counters as current
 
     return current.as_dict()
 
 
 def reset() -> None:
-    """Set the counters to 0 and forget the kernels compiled in this process (files of the disk cache stay)."""
-    from lamina.pipeline import forget
+    """Set the counters to 0 and forget the kernels of this process (the disk cache stays)."""
+    from lamina.driver.kernels import STORE
+    from lamina.driver.watch import counters as current
 
-    forget()
+    current.reset()
+    STORE.clear()

@@ -103,14 +103,15 @@ def run_program(arguments: argparse.Namespace) -> int:
         result = lamina.compile(function)(*args, **kwargs)
         seconds = time.perf_counter() - started
     print(
-        f"compiled and run in {seconds:.2f} s; largest difference from eager: {difference(result, expected):.3g}"
+        f"compiled and run in {seconds:.2f} s; "
+        f"largest difference from eager: {difference(result, expected):.3g}"
     )
     print(", ".join(f"{name} {count}" for name, count in lamina.counters().items()))
     return 0
 
 
 def difference(result: Any, expected: Any) -> float:
-    """The largest absolute difference between two equally nested results; inf where they cannot be compared."""
+    """The largest absolute difference between two equally nested results; inf where shapes differ."""
     if isinstance(expected, torch.Tensor):
         if not isinstance(result, torch.Tensor) or result.shape != expected.shape:
             return float("inf")

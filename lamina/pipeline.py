@@ -17,7 +17,7 @@ from lamina.ir.remarks import Remarks
 from lamina.options import Options
 from lamina.passes.fusion import fuse, outline, traffic
 from lamina.passes.loops import lower
-from lamina.passes.program import plan_memory, to_program
+from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program
 from lamina.passes.tensor import canonicalize, cse, dce, fold
 
 FREE_OPERATIONS = frozenset({"arith.constant", "func.return", "tensor.empty"})
@@ -64,6 +64,8 @@ def lower_kernel(function: Operation, target: Target, options: Options) -> Opera
 def make_program(module: Operation, source: str) -> Operation:
     """The `program.func` of a function at tensor level whose kernels are outlined, memory planned."""
     program = to_program.run(module, source, f"{source}_program")
+    reinplace.run(module, program)
+    insert_frees.run(program)
     plan_memory.run(program)
     return program
 
@@ -88,10 +90,14 @@ def describe(module: Operation, report: GraphReport, eager_bytes: int) -> None:
 
 
 def _kernel_report(kernel: Operation, launches: int, size: int) -> KernelReport:
-    inside = [each for each in kernel.body if each.name not in ("func.return", "arith.constant", "lamina.broadcast")]
+    inside = [
+        each for each in kernel.body if each.name not in ("func.return", "arith.constant", "lamina.broadcast")
+    ]
     lines = dict.fromkeys(str(each.location) for each in inside if each.location.file)
     names = [each.name for each in inside]
-    return KernelReport(symbol_name(kernel) or "", plain(kernel.attributes["kind"]), names, list(lines), launches, size)
+    return KernelReport(
+        symbol_name(kernel) or "", plain(kernel.attributes["kind"]), names, list(lines), launches, size
+    )
 
 
 def count_operations(module: Operation) -> int:

@@ -1,1 +1,1 @@
-"""Drives the compiler for the caller: compiled callables, one graph's compile, kernels kept, counters, replays."""
+"""Drives the compiler for the caller: callables, one graph's compile, kernels, counters, replays."""

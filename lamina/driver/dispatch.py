@@ -18,12 +18,17 @@ from typing import Any
 
 import torch
 
-from lamina import pipeline
+from lamina.autograd.trace import needs_gradient
 from lamina.capture import Captured, trace
+from lamina.driver import graph as graphs
+from lamina.driver.graph import Compiled
+from lamina.driver.replay import write_replay
+from lamina.driver.watch import Watch, counters, watch
 from lamina.errors import CompilerBug, LaminaError, Unsupported, UserError
+from lamina.explain.report import Explanation, GraphReport
 from lamina.options import Options
-from lamina.pipeline import Compiled, counters
 
+GRADIENT_REASON = "gradients are needed: training is not compiled yet, the call runs eagerly"
 RECOMPILE_LIMIT = 8
 """Variants of one callable before further ones run eagerly (with one warning)."""
 
@@ -90,26 +95,25 @@ class State:
         return self._run(entry, args, kwargs)
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry:
-        with pipeline.watch(self.options) as watch:
-            with watch.stage("capture"):
+        with watch(self.options) as watching:
+            with watching.stage("capture"):
                 captured = trace(self.original, args, kwargs)
-            if self.entries:
-                counters.recompiles += 1
+            counters.recompiles += bool(self.entries)
             counters.graphs += 1
             inputs = captured.fetch_inputs(args, kwargs)
-            if torch.is_grad_enabled() and pipeline.needs_gradient(inputs):
-                return Entry(
-                    captured, None, "gradients are needed: training is not compiled, the call runs eagerly"
-                )
             if self.backend is not None:
-                return Entry(captured, Compiled.of_callable(self.backend(captured.graph_module, inputs)))
+                run = self.backend(captured.graph_module, inputs)
+                return Entry(captured, Compiled(lambda values: list(run(*values))))
+            if needs_gradient(inputs):
+                return Entry(captured, None, GRADIENT_REASON)
             try:
-                compiled = pipeline.compile_graph(captured.graph_module, inputs, self.options, watch)
+                return Entry(
+                    captured, compile_or_replay(captured.graph_module, inputs, self.options, watching)
+                )
             except Unsupported as error:
                 if self.fullgraph:
                     raise
                 return Entry(captured, None, error.message)
-            return Entry(captured, compiled)
 
     def _refuse(self, kind: Any, error: LaminaError) -> None:
         """Remember that this kind of call runs eagerly; raise where the caller asked for a whole graph."""
@@ -131,9 +135,66 @@ class State:
         reason = self.entries[0].captured.explain_failure(args, kwargs)
         name = getattr(self.original, "__qualname__", type(self.original).__name__)
         warnings.warn(
-            f"lamina: {name} has {RECOMPILE_LIMIT} compiled variants; others run eagerly. Last guard that failed: {reason}",
+            f"lamina: {name} has {RECOMPILE_LIMIT} compiled variants; others run eagerly. "
+            f"Guard that failed: {reason}",
             stacklevel=4,
         )
+
+
+def compile_or_replay(
+    graph: torch.fx.GraphModule, inputs: list[Any], options: Options, watching: Watch
+) -> Compiled:
+    """Compile a graph; a failure of ours becomes a CompilerBug that names a replay folder."""
+    try:
+        return graphs.compile_graph(graph, inputs, options, watching)
+    except (Unsupported, UserError):
+        raise
+    except Exception as error:
+        raise write_replay(error, graph, {}, options) from error
+
+
+def dynamo_backend(graph: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Callable[..., Any]:
+    """`torch.compile(model, backend="lamina")`: Dynamo captures, Lamina compiles."""
+    options = Options.from_user()
+    if needs_gradient(inputs):
+        return graph.forward
+    try:
+        with watch(options) as watching:
+            counters.graphs += 1
+            compiled = compile_or_replay(graph, inputs, options, watching)
+    except Unsupported:
+        return graph.forward
+    except CompilerBug as error:
+        warnings.warn(f"lamina: {error.message}; the graph runs eagerly. {error.replay_folder}", stacklevel=2)
+        return graph.forward
+    return lambda *args: tuple(compiled(args))
+
+
+def explain_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Explanation:
+    """Compile `function` for these arguments (or look at what was compiled), run it once, and report."""
+    state = state_of(function)
+    if state is None:
+        function = compile_callable(function, Options.from_user(), fullgraph=False)
+        state = state_of(function)
+        assert state is not None
+    function(*args, **kwargs)
+    name = getattr(state.original, "__qualname__", type(state.original).__name__)
+    explanation = Explanation(name)
+    for position, entry in enumerate(state.entries):
+        report = GraphReport("") if entry.compiled is None else entry.compiled.report
+        report.name, report.eager_reason = f"graph {position}", entry.reason
+        report.guards = entry.captured.guards_text().splitlines()
+        explanation.graphs.append(report)
+    for failure in state.failures:
+        explanation.breaks.append(
+            {
+                "code": getattr(failure, "code", failure.kind),
+                "message": failure.message,
+                "location": str(failure.location or ""),
+                "hint": failure.hint,
+            }
+        )
+    return explanation
 
 
 def _kind_of_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

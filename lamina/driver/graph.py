@@ -70,13 +70,10 @@ def compile_graph(
 
 
 def describe_main(main: Operation, traced: Traced, inputs: Sequence[Any], kinds: Sequence[str]) -> None:
-    """Write what the later levels need onto @main: kinds of arguments, mutations, which results are kept."""
+    """Write what the later levels need onto @main: kinds of arguments, which results are kept."""
     positions = tensor_positions(inputs)
     named = [kinds[k] if kinds else _kind_of(inputs[k]) for k in positions]
     main.attributes["lamina.arg_kinds"] = attribute(named)
-    place = {position: argument for argument, position in enumerate(positions)}
-    mutations = [[place[k], result] for k, result in traced.mutations]
-    main.attributes["lamina.mutations"] = attribute(mutations)
     main.attributes["lamina.kept"] = attribute(kept_results(traced.outputs))
 
 

@@ -1,1 +1,1 @@
-"""Says what the compiler did: graphs, kernels, what fused and why not, bytes moved against the least possible."""
+"""Says what the compiler did: graphs, kernels, what fused and why not, bytes moved and the least possible."""

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from lamina.ir.attributes import UNIT
+from lamina.ir.attributes import UNIT, integers
 from lamina.ir.core import Block, Builder, Operation, Region, Value, lookup, make_module
 from lamina.ir.ops.program import object_type
-from lamina.ir.types import FunctionType, TensorType, Type, f32
-from lamina.passes.program import plan_memory, to_program
+from lamina.ir.types import FunctionType, TensorType, Type, f32, i64
+from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program
 from lamina.runtime.executor import Executor
 
 
@@ -53,12 +53,9 @@ class Program:
         assert isinstance(type_, TensorType)
         signature = FunctionType.get((type_,), (type_,))
         region = Region([Block([type_])])
-        self.module.body.append(
-            Operation(
-                "func.func", attributes={"sym_name": name, "function_type": signature}, regions=[region]
-            )
-        )
-        shape = tuple(int(size) for size in type_.shape)  # type: ignore[arg-type]
+        attributes = {"sym_name": name, "function_type": signature, "reduced": integers()}
+        self.module.body.append(Operation("func.func", attributes=attributes, regions=[region]))
+        shape = type_.sizes
         self.kernels[name] = kernel_over(shape, shape, compute=compute)
         return self.build.value("func.call", [operand], type_, {"callee": name})
 
@@ -70,6 +67,8 @@ class Program:
         main = {"sym_name": "main", "function_type": signature, **named}
         self.module.body.append(Operation("func.func", attributes=main, regions=[Region([self.block])]))
         program = to_program.run(self.module)
+        reinplace.run(self.module, program)
+        insert_frees.run(program)
         plan_memory.run(program)
         return Executor(lookup(self.module, "program"), self.kernels)
 
@@ -144,3 +143,43 @@ def test_view_of_an_argument_with_an_offset(offset: int) -> None:
     run = program.finish(program.kernel("double", part, lambda a: a * 2))
     a = torch.randn(8)[2:]
     assert torch.equal(run([a])[0], a[offset : offset + 3] * 2)
+
+
+def test_a_cache_is_updated_in_place() -> None:
+    """`index_copy` into an argument that only it reads writes there at once; otherwise it may not."""
+    for is_read_after in (False, True):
+        program = Program(tensor(5, 3), TensorType.get((1,), i64), tensor(1, 3))
+        cache, place, row = program.block.arguments
+        args = {"args": [UNIT, 0, UNIT, UNIT]}
+        new = program.build.value("aten.index_copy.default", [cache, place, row], tensor(5, 3), args)
+        results = [new, program.kernel("double", cache if is_read_after else new, lambda a: a * 2)]
+        run = program.finish(*results, mutations=[[0, 0]], kept=[1])
+        assert ("copy_(" in run.source) == is_read_after
+        a, where, values = torch.randn(5, 3), torch.tensor([2]), torch.randn(1, 3)
+        old = a.clone()
+        (doubled,) = run([a, where, values])
+        assert torch.equal(a, old.index_copy(0, where, values))
+        assert torch.equal(doubled, (old if is_read_after else a) * 2)
+
+
+def test_a_result_is_not_the_updated_argument() -> None:
+    program = Program(tensor(5, 3), TensorType.get((1,), i64), tensor(1, 3))
+    cache, place, row = program.block.arguments
+    args = {"args": [UNIT, 0, UNIT, UNIT]}
+    new = program.build.value("aten.index_copy.default", [cache, place, row], tensor(5, 3), args)
+    run = program.finish(new, mutations=[[0, 0]])
+    a = torch.randn(5, 3)
+    (result,) = run([a, torch.tensor([1]), torch.randn(1, 3)])
+    assert torch.equal(a, result)
+    assert a.data_ptr() != result.data_ptr()
+
+
+def test_a_pointwise_kernel_writes_over_its_argument() -> None:
+    program = Program(tensor(4))
+    (x,) = program.block.arguments
+    run = program.finish(program.kernel("double", x, lambda a: a * 2), mutations=[[0, 0]], kept=[])
+    a = torch.ones(4)
+    run([a])
+    assert torch.equal(a, torch.full((4,), 2.0))
+    assert run.arena_bytes == 0
+    assert "copy_(" not in run.source

@@ -6,9 +6,9 @@
     func.return %2                                      %2 = program.call "aten.mm.default"(%1, %w)
                                                         program.return %2
 
-A buffer that reaches a returned result is allocated in the "output" space, all others in the arena. What
-a library call returns lives until its last use, then `program.free`. `lamina.mutations` of @main lists
-[argument, result] pairs: the result is copied into the argument at the end; `lamina.kept` lists the results
+A buffer that reaches a returned result is allocated in the "output" space, all others in the arena.
+`lamina.mutations` of @main lists [argument, result] pairs: the result is copied into the argument at the
+end; `lamina.kept` lists the results
 that are returned (all where it is absent). Each returned result is memory of its own.
 """
 
@@ -40,7 +40,6 @@ def run(module: Operation, source: str = "main", name: str = "program") -> Opera
     lowering = _Lowering(module, function)
     program = lowering.lower(name)
     module.body.insert(program, function)
-    insert_frees(program)
     return program
 
 
@@ -285,26 +284,3 @@ def buffer_root(value: Value) -> Value:
         value = operation.operand()
         operation = value.defining_op
     return value
-
-
-def insert_frees(program: Operation) -> None:
-    """After the last use of each library result (its views included) that is not returned: `program.free`."""
-    last: dict[Value, Operation] = {}
-    for operation in program.body:
-        for result in operation.results:
-            if operation.name == "program.call":
-                last.setdefault(buffer_root(result), operation)
-        for value in operation.operands:
-            root = buffer_root(value)
-            owner = root.defining_op
-            if owner is not None and owner.name == "program.call":
-                last[root] = operation
-    views: dict[Value, list[Value]] = {}
-    for operation in program.body:
-        for result in operation.results:
-            root = buffer_root(result)
-            if root in last:
-                views.setdefault(root, []).append(result)
-    for root, operation in last.items():
-        if operation.name != "program.return":
-            Builder.after_op(operation).op("program.free", views[root])

@@ -1,0 +1,149 @@
+"""Write into an argument at once instead of computing a copy and copying it back.
+
+    %1 = program.call "aten.index_copy.default"(%cache, ...)
+    program.copy(%1, %cache)                       =>   program.call "aten.index_copy_.default"(%cache, ...)
+
+    %1 = program.alloc                                  program.launch @k(%x, %x)
+    program.launch @k(%x, %1)                      =>
+    program.copy(%1, %x)
+
+Legal when nothing reads the argument's old value after that operation. A kernel may read and write one
+buffer only when it is pointwise with this one output, and reads each element where it writes it. (An
+argument that is written shares memory with no other one: the trace refuses such calls.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lamina.ir.attributes import attribute, plain
+from lamina.ir.core import BlockArgument, Operation, Value, symbol_name
+from lamina.ir.types import MemRefType
+from lamina.passes.program.to_program import buffer_root
+from lamina.passes.program.views import has_equal_strides
+
+NAME = "reinplace"
+IN_PLACE = {
+    f"aten.{packet}.{overload}": f"aten.{packet}_.{overload}"
+    for packet, overload in (
+        ("index_copy", "default"),
+        ("index_put", "default"),
+        ("index_add", "default"),
+        ("index_fill", "int_Scalar"),
+        ("scatter", "src"),
+        ("scatter", "value"),
+        ("scatter_add", "default"),
+        ("masked_fill", "Scalar"),
+        ("masked_scatter", "default"),
+    )
+}
+"""Library operations whose first argument can be written in place, with the name of that variant."""
+MOVING = frozenset({"lamina.index", "lamina.reverse", "lamina.pad"})
+"""Operations in kernels that read elsewhere than they write."""
+
+
+def run(module: Operation, program: Operation) -> int:
+    """Rewrite one `program.func` of the module; returns how many copies went."""
+    kernels = {symbol_name(each) or "": each for each in module.body}
+    count = 0
+    for copy in list(program.body):
+        if copy.name != "program.copy" or not isinstance(copy.operand(1), BlockArgument):
+            continue
+        if _in_place_call(copy) or _in_place_launch(copy, kernels):
+            copy.erase()
+            count += 1
+    return count
+
+
+def _in_place_call(copy: Operation) -> bool:
+    source, target = copy.operands
+    call = source.defining_op
+    if call is None or call.name != "program.call" or call.operand() is not target:
+        return False
+    name = IN_PLACE.get(plain(call.attributes["callee"]))
+    if name is None or not _is_last_use(target, call, copy) or source.type is not target.type:
+        return False
+    if any(buffer_root(value) is target for value in call.operands[1:]) or _is_returned(source, call):
+        return False
+    call.attributes["callee"] = attribute(name)
+    source.replace_all_uses_with(target)
+    return True
+
+
+def _is_returned(value: Value, call: Operation) -> bool:
+    """Whether the caller gets the value, or a view of it, as memory of its own."""
+    assert call.parent is not None
+    return any(buffer_root(result) is buffer_root(value) for result in call.parent.terminator.operands)
+
+
+def _in_place_launch(copy: Operation, kernels: Mapping[str, Operation]) -> bool:
+    source, target = copy.operands
+    buffer = buffer_root(source)
+    alloc = buffer.defining_op
+    is_whole = isinstance(source.type, MemRefType) and isinstance(target.type, MemRefType)
+    if (
+        alloc is None
+        or alloc.name != "program.alloc"
+        or plain(alloc.attributes["space"]) != "arena"
+        or not is_whole
+    ):
+        return False
+    assert isinstance(source.type, MemRefType) and isinstance(target.type, MemRefType)
+    launches = [user for user in buffer.users if user.name == "program.launch" and writes(user, buffer)]
+    if len(launches) != 1 or not has_equal_strides(source.type, target.type) or _offset(source) != 0:
+        return False
+    launch = launches[0]
+    if not _is_last_use(target, launch, copy):
+        return False
+    if not can_write_over(launch, buffer, target, kernels[plain(launch.attributes["kernel"])]):
+        return False
+    view = Operation("program.view", (target,), (buffer.type,), {"offset": 0}, location=alloc.location)
+    assert alloc.parent is not None
+    alloc.parent.insert(view, alloc)
+    alloc.replace_with([view.result])
+    return True
+
+
+def _offset(value: Value) -> int:
+    """Elements from the start of the root buffer."""
+    offset, operation = 0, value.defining_op
+    while operation is not None and operation.name == "program.view":
+        offset += plain(operation.attributes["offset"])
+        operation = operation.operand().defining_op
+    return offset
+
+
+def writes(launch: Operation, buffer: Value) -> bool:
+    """Whether a launch writes a buffer (as itself, not as a view)."""
+    outputs = plain(launch.attributes["outputs"])
+    return buffer in launch.operands[len(launch.operands) - outputs :]
+
+
+def can_write_over(launch: Operation, output: Value, old: Value, kernel: Operation) -> bool:
+    """Whether the launch may write `output` into the memory of `old`, which it may also read."""
+    read = [k for k, value in enumerate(launch.operands) if buffer_root(value) is old]
+    if not read:
+        return True
+    if plain(launch.attributes["outputs"]) != 1 or plain(kernel.attributes["reduced"]):
+        return False
+    for position in read:
+        value = launch.operand(position)
+        if value.type is not output.type or _offset(value) != 0:
+            return False
+        if any(user.name in MOVING for user in kernel.body.arguments[position].users):
+            return False
+    return True
+
+
+def _is_last_use(target: Value, operation: Operation, copy: Operation) -> bool:
+    """Whether no operation after this one, but the copy back, uses the argument or a view of it."""
+    at = operation.next
+    while at is not None:
+        if (
+            at is not copy
+            and at.name != "program.view"
+            and any(buffer_root(v) is target for v in at.operands)
+        ):
+            return False
+        at = at.next
+    return True
