@@ -13,7 +13,7 @@ left out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -54,7 +54,7 @@ class View:
     parent: View | None = None
     op: Any = None
     args: tuple[Any, ...] = ()
-    version: int = field(default=0)
+    version: int = 0
 
     def chain(self) -> list[View]:
         """The views from the root to this one."""
@@ -95,19 +95,25 @@ def write(view: View, node: fx.Node, emit: Emit) -> None:
     chain = view.chain()
     read(view, emit)
     version = view.cell.version = view.cell.version + 1
-    for link in reversed(chain):
-        link.node, link.version = node, version
-        if link.parent is None:
-            break
-        if link.op in INVERSES or link.op in RESHAPES:
-            node = invert_view(link, node, emit)
-            continue
-        # This view (its places may overlap) and those above it are replayed when they are next read.
-        node = _scatter_strided(link, node, emit)
-        link.version = -1
-        link.root.node, link.root.version = node, version
-        break
+    if all(is_invertible(link) for link in chain[1:]):
+        for link in reversed(chain):
+            link.node, link.version = node, version
+            if link.parent is not None:
+                node = invert_view(link, node, emit)
+    else:
+        # The other views of the chain stay behind and are replayed when they are next read.
+        root = chain[0]
+        root.node = node = _scatter_strided(view, node, emit)
+        root.version = version
     view.cell.node = node
+
+
+def is_invertible(link: View) -> bool:
+    """Whether a write through `link` can be told from its op; else it goes through the strides."""
+    if link.op is aten.expand.default:
+        assert link.parent is not None
+        return link.value.numel() == link.parent.value.numel()
+    return link.op in INVERSES or link.op in RESHAPES
 
 
 def apply_view(link: View, parent: fx.Node, emit: Emit) -> fx.Node:
@@ -178,20 +184,7 @@ def _diagonal_back(link: View, parent: View, new: fx.Node, emit: Emit) -> fx.Nod
 
 
 def _expand_back(link: View, parent: View, new: fx.Node, emit: Emit) -> fx.Node:
-    extra = link.value.dim() - parent.value.dim()
-    node = new
-    for dim in range(link.value.dim() - 1, -1, -1):
-        wide = link.value.shape[dim]
-        narrow = 1 if dim < extra else parent.value.shape[dim - extra]
-        if wide == narrow:
-            continue
-        if wide != 0:
-            raise Unsupported(
-                "write-to-expanded",
-                "the program writes to an expanded tensor, several elements of which are one place in memory",
-                hint="clone() the tensor before the write",
-            )
-    return emit(aten.reshape.default, node, list(parent.value.shape), val=parent.value)
+    return emit(aten.reshape.default, new, list(parent.value.shape), val=parent.value)
 
 
 def _same_back(link: View, parent: View, new: fx.Node, emit: Emit) -> fx.Node:
@@ -255,6 +248,18 @@ def memory_order(value: Tensor) -> list[int] | None:
     return order
 
 
+def may_overlap(value: Tensor) -> bool:
+    """Whether two elements may share a place; exact for all but contrived strides."""
+    reach = 0
+    for step, size in sorted(zip(value.stride(), value.shape, strict=True)):
+        if size == 1:
+            continue
+        if step <= reach:
+            return value.numel() > 0
+        reach += (size - 1) * step
+    return False
+
+
 def _flat_root(root: View, emit: Emit) -> fx.Node:
     order = memory_order(root.value)
     if order is None or root.value.numel() == 0:
@@ -289,6 +294,12 @@ def _gather_strided(link: View, emit: Emit) -> fx.Node:
 def _scatter_strided(link: View, new: fx.Node, emit: Emit) -> fx.Node:
     """The root's value after a write through `link`."""
     root = link.root.value
+    if may_overlap(link.value):
+        raise Unsupported(
+            "write-to-overlapping",
+            "the program writes to a tensor several elements of which are one place in memory",
+            hint="clone() the tensor before the write",
+        )
     flat = _flat_root(link.root, emit)
     flat = emit(aten.index_put.default, flat, [_places(link.value, root, emit)], new)
     order = memory_order(root) or []
