@@ -1,10 +1,11 @@
 """Make the iteration spaces of two groups one, or say why that cannot be.
 
-The union has parallel atoms P and reduced atoms R, and every value in it must be walked over P or over P and R.
-So two groups fit when, after the values both have in common are walked alike,
+The union has parallel atoms P and reduced atoms R; what depends on a reduction is walked over P or over P and
+R, other values also over a part. So two groups fit when, after their common values are walked alike,
 
     both walk the same atoms                                    elementwise into elementwise, into a reduction
-    one walks P and the other P and R                           a reduction into elementwise, rows' values beside rows
+    the first walks fewer and reduces nothing                   a broadcast: small values computed again
+    the first walks P and R, the second P                       a reduction into elementwise
     one reduces R, the other walks P and atoms of R's sizes     a reduction broadcast back over what it reduced
 """
 
@@ -90,10 +91,8 @@ def _match_rest(producer: Group, consumer: Group, union: Union) -> str | None:
         if consumer.reduced_atoms:
             return "a reduction of a reduction over other dimensions"
         return "the second walks only a part of the first one's iteration space"
-    if right and (right != consumer.reduced or producer.reduced_atoms):
-        if producer.reduced_atoms:
-            return "a reduced value is broadcast over more than the dimensions it was reduced over"
-        return "the value is broadcast: it would be computed once for each place it is used at"
+    if right and producer.reduced_atoms:
+        return "a reduced value is broadcast over more than the dimensions it was reduced over"
     return None
 
 

@@ -71,6 +71,18 @@ class CostModel:
         parallel = volume(domain - reduced)
         return self._cost(graph, contents, parallel, reduced, first.nodes + second.nodes)
 
+    def repeated_work(self, first: Group, second: Group) -> float:
+        """What the union computes again because the first walks only a part of the second's dimensions.
+
+        A value is computed once for each turn of the innermost loop that it depends on.
+        """
+        own, order = set(first.domain), second.domain
+        if first.reduced_atoms or not own < set(order):
+            return 0.0
+        inner = max((k for k, atom in enumerate(order) if atom in own), default=-1)
+        turns = volume(order[: inner + 1])
+        return first.work * (turns / max(volume(own), 1) - 1.0)
+
     def _cost(self, graph: Graph, contents: Joined, parallel: int, reduced: set[Atom], nodes: list[Node]) -> Cost:
         moved = sum(contents.inputs.values()) + sum(contents.outputs.values())
         share = min(1.0, max(parallel, 1) / self.target.cores)

@@ -15,7 +15,7 @@ from lamina.ir.machine import Target
 from lamina.ir.remarks import Remarks
 from lamina.passes.fusion.cost import CostModel, work_of
 from lamina.passes.fusion.graph import Graph
-from lamina.passes.fusion.groups import Group, group_of_node, join, join_contents, reads_between
+from lamina.passes.fusion.groups import Group, Joined, group_of_node, join, join_contents, reads_between
 from lamina.passes.fusion.legality import refusal
 
 SIBLING_WINDOW = 8
@@ -28,6 +28,7 @@ class Verdict:
 
     saved: float
     reason: str | None
+    joined: Joined | None = None
 
 
 class Decision:
@@ -104,14 +105,14 @@ class Decision:
 
     def _try(self, first: Group, second: Group) -> None:
         verdict = self.judge(first, second)
-        if verdict.reason is not None:
+        if verdict.joined is None:
             return
         location = second.nodes[0].location
         text = f"{first.name()} with {second.name()}"
         self.remarks.add("fuse", location, text, "applied", saved_seconds=verdict.saved)
         self.seconds.pop(first, None)
         self.seconds.pop(second, None)
-        join(self.graph, first, second)
+        join(first, second, verdict.joined)
         self._push_pairs(second, self._later_neighbours(second))
         self._push_pairs(second, self._earlier_neighbours(second))
 
@@ -122,12 +123,13 @@ class Decision:
         if reason is not None:
             return Verdict(0.0, reason)
         joined = join_contents(self.graph, first, second)
+        joined.work += self.cost.repeated_work(first, second)
         together = self.cost.of_union(self.graph, first, second, joined).seconds
         saved = self._seconds_of(first) + self._seconds_of(second) - together
         if saved <= 0.0:
             self.graph.trail.undo(mark)
             return Verdict(saved, f"it would take {-saved * 1e6:.1f} us longer than two kernels")
-        return Verdict(saved, None)
+        return Verdict(saved, None, joined)
 
     def _seconds_of(self, group: Group) -> float:
         found = self.seconds.get(group)
@@ -136,9 +138,9 @@ class Decision:
             self.seconds[group] = found
         return found
 
-    def explain_refusals(self) -> None:
+    def explain_refusals(self, groups: list[Group]) -> None:
         """A remark for each pair of neighbouring groups that stayed apart, with its reason."""
-        for group in self.groups:
+        for group in groups:
             for other in dict.fromkeys((*group.successors(), *self._later_neighbours(group))):
                 if other is group or (group.is_outside and other.is_outside) or is_return(other):
                     continue

@@ -34,37 +34,76 @@ class Argument:
     dims: tuple[int, ...] = ()
 
 
+def emit_kernel(
+    graph: Graph,
+    function: Operation,
+    layouts: Layouts,
+    group: Group,
+    builder: Builder,
+    stored: Callable[[Value], Value],
+) -> list[tuple[Node, Value]]:
+    """Build everything; each written node with its value in @main, in its logical shape."""
+    parts = [
+        PartEmitter(graph, function, layouts, group, part, builder, stored) for part in group.parts or [group]
+    ]
+    for part in parts:
+        part.prepare()
+    views = list(dict.fromkeys(argument.view for part in parts for argument in part.arguments.values()))
+    inputs = [view for view in views if view is not None]
+    block = Block(view.type for view in inputs)
+    inner: dict[Value, Value] = dict(zip(inputs, block.arguments, strict=True))
+    results = [part.compute(block, inner) for part in parts]
+    yielded = [value for values in results for value in values]
+    Builder(block, location=builder.location).op("lamina.yield", yielded)
+    main, space = parts[0].part, parts[0].space
+    attributes = {
+        "kind": name_kind(main),
+        "domain": integers(*space.sizes(space.all)),
+        "reduced": integers(*space.reduced),
+        "stages": stage_count(graph, main.nodes, main.reduced) if space.reduced else 0,
+        "arg_strides": [list(layouts.of(view)) for view in inputs],
+        "result_strides": [strides for part in parts for strides in part.result_strides()],
+    }
+    types = [value.type for value in yielded]
+    kernel = builder.op("lamina.kernel", inputs, types, attributes, [Region([block])])
+    found: list[tuple[Node, Value]] = []
+    start = 0
+    for part, values in zip(parts, results, strict=True):
+        found += part.view_results(kernel.results[start : start + len(values)])
+        start += len(values)
+    return found
+
+
 @dataclass(eq=False, slots=True)
-class Emitter:
-    """`stored` gives the value in memory that stands for an old value of @main, putting views in place."""
+class PartEmitter:
+    """One iteration space of a kernel. `stored` gives the value in memory that stands for an old value of @main, putting views in place."""
 
     graph: Graph
     function: Operation
     layouts: Layouts
     group: Group
+    part: Group
     builder: Builder
     stored: Callable[[Value], Value]
     arguments: dict[Any, Argument] = field(default_factory=dict)
     of_read: dict[tuple[Node, int], Argument] = field(default_factory=dict)
     made: dict[Node, Value] = field(default_factory=dict)
-    broadcasts: dict[tuple[Value, bool], Value] = field(default_factory=dict)
+    written: dict[Node, Access] = field(default_factory=dict)
+    space: Space = field(default_factory=lambda: Space((), ()))
+    broadcasts: dict[tuple[Value, tuple[int, ...]], Value] = field(default_factory=dict)
 
-    def emit(self) -> list[tuple[Node, Value]]:
-        """Build everything; each written node with its value in @main, in its logical shape."""
-        outputs = [node for node in self.group.nodes if self._is_written(node)]
-        for node in self.group.nodes:
+    def prepare(self) -> None:
+        """Views of the inputs in @main, and the iteration space."""
+        outputs = [node for node in self.part.nodes if is_read_elsewhere(self.graph, node, (self.group,))]
+        for node in self.part.nodes:
             for read in node.reads:
                 if not self._is_inner(read):
                     self._find_argument(node, read)
         orders = {node: stored_order(self.graph, self.function, node) for node in outputs if node.place is None}
-        written = {node: self._written_access(node, orders) for node in outputs}
-        space = self._make_space(written, orders)
+        self.written = {node: self._written_access(node, orders) for node in outputs}
+        self.space = self._make_space(self.written, orders)
         for argument in self.arguments.values():
-            self._view_argument(argument, space)
-        return self._build(space, written)
-
-    def _is_written(self, node: Node) -> bool:
-        return is_read_elsewhere(self.graph, node, (self.group,))
+            self._view_argument(argument, self.space)
 
     def _written_access(self, node: Node, orders: dict[Node, list[Atom]]) -> Access:
         if node.place is not None:
@@ -91,14 +130,18 @@ class Emitter:
         self.of_read[node, read.position] = argument
 
     def _make_space(self, written: dict[Node, Access], orders: dict[Node, list[Atom]]) -> Space:
-        domain, reduced = self.group.domain, self.group.reduced
+        domain, reduced = self.part.domain, self.part.reduced
         accesses = list(written.values())
         for argument in self.arguments.values():
             if argument.map is not None:
                 accesses.append(access_of(argument.map, self.layouts.of(argument.source)))
-        for node in self.group.nodes:
+        order = self._domain_order(domain, written, orders)
+        for node in self.part.nodes:
             accesses.extend(_own_accesses(node))
-        return make_space(self._domain_order(domain, written, orders), reduced, accesses)
+            # A value that walks a part of the dimensions keeps that part apart.
+            own = set(flatten(node.map))
+            accesses.append(row_major(atom for atom in order if atom in own))
+        return make_space(order, reduced, accesses)
 
     def _domain_order(
         self, domain: list[Atom], written: dict[Node, Access], orders: dict[Node, list[Atom]]
@@ -106,7 +149,7 @@ class Emitter:
         """The memory order of the first result that walks the whole domain, else of what is reduced."""
         candidates = [resolve(order) for order in orders.values()]
         candidates += [flatten(node.map) for node in written if node.place is not None]
-        candidates += [flatten(node.operand_map) for node in self.group.nodes if node.kind == "reduce"]
+        candidates += [flatten(node.operand_map) for node in self.part.nodes if node.kind == "reduce"]
         for order in candidates:
             if set(order) == set(domain) and len(order) == len(domain):
                 return order
@@ -121,7 +164,7 @@ class Emitter:
         atoms = flatten(argument.map)
         atom_sizes = _atom_sizes(argument.map, sizes)
         value = reshape(self.builder, argument.source, [atom_sizes[atom] for atom in atoms])
-        argument.dims = tuple(k for k in space.dims(True) if space.dimensions[k][0] in atom_sizes)
+        argument.dims = space.walked_by(atoms)
         order = [atom for k in argument.dims for atom in space.dimensions[k]]
         value = permute(self.builder, value, [atoms.index(atom) for atom in order])
         shape = []
@@ -134,39 +177,29 @@ class Emitter:
 
     # the region
 
-    def _build(self, space: Space, written: dict[Node, Access]) -> list[tuple[Node, Value]]:
-        views = [argument.view for argument in self.arguments.values() if argument.view is not None]
-        block = Block(view.type for view in views)
-        for argument, inner in zip(self.arguments.values(), block.arguments, strict=True):
-            argument.inner = inner
+    def compute(self, block: Block, inner: dict[Value, Value]) -> list[Value]:
+        """Build the part's operations in the kernel's block; the values of the written nodes."""
+        for argument in self.arguments.values():
+            assert argument.view is not None
+            argument.inner = inner[argument.view]
         body = Builder(block)
-        for node in self.group.nodes:
+        for node in self.part.nodes:
             body.location = node.location
-            self.made[node] = self._compute(node, space, body)
-        results = [self.made[node] for node in written]
-        body.op("lamina.yield", results)
-        dims = [space.dims(self._is_full(node, space)) for node in written]
-        strides = [space.strides(access, k) for access, k in zip(written.values(), dims, strict=True)]
-        attributes = self._attributes(space, views, strides)
-        kernel = self.builder.op(
-            "lamina.kernel", views, [value.type for value in results], attributes, [Region([block])]
-        )
-        logical = []
-        for node, result, own_dims in zip(written, kernel.results, dims, strict=True):
-            logical.append((node, self._view_result(node, result, space, own_dims)))
-        return logical
+            self.made[node] = self._compute(node, self.space, body)
+        return [self.made[node] for node in self.written]
 
-    def _attributes(
-        self, space: Space, views: Sequence[Value], strides: list[tuple[int, ...]]
-    ) -> dict[str, Any]:
-        return {
-            "kind": name_kind(self.group),
-            "domain": integers(*space.sizes(space.dims(True))),
-            "reduced": integers(*space.reduced),
-            "stages": stage_count(self.graph, self.group.nodes, self.group.reduced) if space.reduced else 0,
-            "arg_strides": [list(self.layouts.of(view)) for view in views],
-            "result_strides": [list(entry) for entry in strides],
-        }
+    def result_strides(self) -> list[list[int]]:
+        return [
+            list(self.space.strides(access, self.space.walked_by(flatten(node.map))))
+            for node, access in self.written.items()
+        ]
+
+    def view_results(self, results: Sequence[Value]) -> list[tuple[Node, Value]]:
+        """In @main: each written node with its value in its logical shape."""
+        return [
+            (node, self._view_result(node, result, self.space, self.space.walked_by(flatten(node.map))))
+            for node, result in zip(self.written, results, strict=True)
+        ]
 
     def _view_result(self, node: Node, result: Value, space: Space, dims: tuple[int, ...]) -> Value:
         """In @main: a kernel result in the node's logical shape."""
@@ -175,80 +208,72 @@ class Emitter:
         value = permute(self.builder, value, [order.index(atom) for atom in flatten(node.map)])
         return reshape(self.builder, value, shape_of(node.written))
 
-    def _is_full(self, node: Node, space: Space) -> bool:
-        reduced = {atom for k in space.reduced for atom in space.dimensions[k]}
-        return not reduced or any(atom in reduced for atom in flatten(node.map))
-
-    def _shape(self, space: Space, is_full: bool) -> tuple[int, ...]:
-        return space.sizes(space.dims(is_full))
-
     def _compute(self, node: Node, space: Space, body: Builder) -> Value:
-        is_full = node.kind == "reduce" or self._is_full(node, space)
         operation = node.operation
+        dims = space.walked_by(flatten(node.map))
         if node.kind == "copy":
             assert node.place is not None
-            return self._operand(node, node.place[1], space, is_full, body)
-        type_ = TensorType.get(self._shape(space, is_full), tensor_type(operation.result).element)
+            return self._operand(node, node.place[1], space, dims, body)
+        type_ = TensorType.get(space.sizes(dims), tensor_type(operation.result).element)
         if node.kind == "iota":
-            return self._position(node.map[plain(operation.attributes["dim"])], space, is_full, body, type_)
+            walk = node.map[plain(operation.attributes["dim"])]
+            return self._position(walk, space, dims, body, type_)
         if node.kind == "index":
-            return self._gather(node, space, is_full, body, type_)
+            return self._gather(node, space, dims, body, type_)
         if node.kind in ("pad", "reverse"):
-            return self._access(node, space, is_full, body)
-        operands = [self._operand(node, k, space, is_full, body) for k in range(len(operation.operands))]
+            return self._access(node, space, dims, body)
         attributes = dict(operation.attributes)
         if node.kind == "reduce":
             attributes["dims"] = integers(*space.reduced)
-            type_ = TensorType.get(self._shape(space, False), tensor_type(operation.result).element)
+            dims = space.all
+        operands = [self._operand(node, k, space, dims, body) for k in range(len(operation.operands))]
         return body.value(operation.name, operands, type_, attributes)
 
-    def _operand(self, node: Node, position: int, space: Space, is_full: bool, body: Builder) -> Value:
+    def _operand(self, node: Node, position: int, space: Space, wanted: tuple[int, ...], body: Builder) -> Value:
         """An operand in the domain's shape or the parallel shape."""
         old = node.operation.operand(position)
         root = root_of(old)
         if is_splat(root):
             dense = root.defining_op.attributes["value"]  # type: ignore[union-attr]
             assert isinstance(dense, DenseElementsAttr)
-            type_ = TensorType.get(self._shape(space, is_full), dense.type.element)
+            type_ = TensorType.get(space.sizes(wanted), dense.type.element)
             return self._constant(dense.splat_value(), type_, body)
         read = next(read for read in node.reads if read.position == position)
         argument = self.of_read.get((node, position))
         if argument is not None:
             assert argument.inner is not None
-            return self._broadcast(argument.inner, argument.dims, space, is_full, body)
+            return self._broadcast(argument.inner, argument.dims, space, wanted, body)
         source = self.graph.of_value[read.base]
-        return self._broadcast(self.made[source], space.dims(self._is_full(source, space)), space, is_full, body)
+        return self._broadcast(self.made[source], space.walked_by(flatten(source.map)), space, wanted, body)
 
-    def _broadcast(self, value: Value, dims: Sequence[int], space: Space, is_full: bool, body: Builder) -> Value:
-        wanted = space.dims(is_full)
-        if tuple(dims) == wanted:
+    def _broadcast(self, value: Value, dims: Sequence[int], space: Space, wanted: tuple[int, ...], body: Builder) -> Value:
+        if dims == wanted:
             return value
-        found = self.broadcasts.get((value, is_full))
+        found = self.broadcasts.get((value, wanted))
         if found is None:
-            type_ = TensorType.get(self._shape(space, is_full), tensor_type(value).element)
+            type_ = TensorType.get(space.sizes(wanted), tensor_type(value).element)
             places = integers(*(wanted.index(dim) for dim in dims))
             found = body.value("lamina.broadcast", (value,), type_, {"dims": places})
-            self.broadcasts[value, is_full] = found
+            self.broadcasts[value, wanted] = found
         return found
 
     @staticmethod
     def _constant(number: float | int | bool, type_: TensorType, body: Builder) -> Value:
         return body.value("arith.constant", (), type_, {"value": DenseElementsAttr.splat(number, type_)})
 
-    def _position(self, walk: Walk, space: Space, is_full: bool, body: Builder, type_: TensorType) -> Value:
+    def _position(self, walk: Walk, space: Space, wanted: tuple[int, ...], body: Builder, type_: TensorType) -> Value:
         """The position along a logical dimension: a sum of iotas times strides."""
-        dims = space.dims(is_full)
         total: Value | None = None
         step = 1
         for dim in reversed(_walked_dimensions(walk, space)):
-            term = body.value("lamina.iota", (), type_, {"dim": dims.index(dim)})
+            term = body.value("lamina.iota", (), type_, {"dim": wanted.index(dim)})
             if step != 1:
                 term = body.value("arith.muli", (term, self._constant(step, type_, body)), type_)
             total = term if total is None else body.value("arith.addi", (total, term), type_)
             step *= space.sizes((dim,))[0]
         return total if total is not None else self._constant(0, type_, body)
 
-    def _gather(self, node: Node, space: Space, is_full: bool, body: Builder, type_: TensorType) -> Value:
+    def _gather(self, node: Node, space: Space, wanted: tuple[int, ...], body: Builder, type_: TensorType) -> Value:
         """The source at computed positions along the indexed dimensions, at its own along the others."""
         argument = self.of_read[node, 0]
         assert argument.inner is not None
@@ -259,14 +284,14 @@ class Emitter:
         positions: list[Value] = []
         for dim in range(rank):
             if dim in indexed:
-                positions.append(self._operand(node, 1 + indexed.index(dim), space, is_full, body))
+                positions.append(self._operand(node, 1 + indexed.index(dim), space, wanted, body))
                 continue
             own = dim if dim < indexed[0] else dim - len(indexed) + index_rank
-            positions.append(self._position(node.map[own], space, is_full, body, index_type))
+            positions.append(self._position(node.map[own], space, wanted, body, index_type))
         attributes = {"dims": integers(*range(rank))}
         return body.value("lamina.index", [argument.inner, *positions], type_, attributes)
 
-    def _access(self, node: Node, space: Space, is_full: bool, body: Builder) -> Value:
+    def _access(self, node: Node, space: Space, wanted: tuple[int, ...], body: Builder) -> Value:
         """Pad or reverse an argument, then broadcast it."""
         argument = self.of_read[node, 0]
         assert argument.inner is not None
@@ -276,13 +301,13 @@ class Emitter:
         if node.kind == "reverse":
             dims = [k for k, atom in enumerate(atoms) if owner.get(atom) in plain(old["dims"])]
             value = body.value("lamina.reverse", (argument.inner,), argument.inner.type, {"dims": integers(*dims)})
-            return self._broadcast(value, argument.dims, space, is_full, body)
+            return self._broadcast(value, argument.dims, space, wanted, body)
         low, high = ([_entry(plain(old[side]), owner.get(atom)) for atom in atoms] for side in ("low", "high"))
         type_ = TensorType.get(space.sizes(argument.dims), tensor_type(argument.inner).element)
         filling = self._pad_value(node, type_, body)
         attributes = {"low": integers(*low), "high": integers(*high)}
         value = body.value("lamina.pad", (argument.inner, filling), type_, attributes)
-        return self._broadcast(value, argument.dims, space, is_full, body)
+        return self._broadcast(value, argument.dims, space, wanted, body)
 
     def _pad_value(self, node: Node, type_: TensorType, body: Builder) -> Value:
         root = root_of(node.operation.operand(1))

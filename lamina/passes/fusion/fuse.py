@@ -20,11 +20,13 @@ from lamina.ir.attributes import UNIT
 from lamina.ir.core import Builder, Operation, Value, lookup
 from lamina.ir.machine import Target
 from lamina.ir.remarks import Remarks
+from lamina.passes.fusion.bundle import bundle
 from lamina.passes.fusion.decide import Decision
-from lamina.passes.fusion.emit import Emitter
+from lamina.passes.fusion.emit import emit_kernel
 from lamina.passes.fusion.graph import VIEWS, Graph
 from lamina.passes.fusion.groups import Group
 from lamina.passes.fusion.layouts import Layouts
+from lamina.passes.fusion.rewrites import prepare
 
 NAME = "fuse"
 
@@ -47,10 +49,11 @@ def run(module: Operation, context: Context) -> None:
 def fuse(module: Operation, target: Target, remarks: Remarks, source: str = "main") -> None:
     """Replace the computing operations of `func.func @source` by kernels, in place."""
     function = lookup(module, source)
+    prepare(function.body)
     graph = Graph(function.body)
     decision = Decision(graph, target, remarks)
-    groups = decision.run()
-    decision.explain_refusals()
+    groups = bundle(graph, decision.run(), target)
+    decision.explain_refusals(groups)
     _Rewriting(graph, function).run(groups)
 
 
@@ -99,8 +102,7 @@ class _Rewriting:
 
     def _emit(self, group: Group) -> None:
         builder = Builder(self.block, location=group.nodes[-1].location)
-        emitter = Emitter(self.graph, self.function, self.layouts, group, builder, self.stored)
-        for node, value in emitter.emit():
+        for node, value in emit_kernel(self.graph, self.function, self.layouts, group, builder, self.stored):
             if node.place is None:
                 self.current[node.written] = value
             else:

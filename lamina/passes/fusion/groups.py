@@ -14,7 +14,8 @@ from lamina.passes.fusion.graph import Graph, Node, Read, bytes_of
 class Group:
     """Nodes in one kernel. `atoms` may be stale: use `domain` and `reduced`.
 
-    `inputs` maps each value read from memory to the bytes read; `outputs` are the nodes whose result is written.
+    `inputs` maps each value read from memory to the bytes read; `outputs` are the nodes whose result is written. A bundle has its groups
+    in `parts`, each with an iteration space of its own; the first is the one the bundle is named for.
     """
 
     nodes: list[Node]
@@ -25,6 +26,7 @@ class Group:
     work: float = 0.0
     version: int = 0
     is_outside: bool = False
+    parts: list[Group] = field(default_factory=list)
 
     @property
     def domain(self) -> list[Atom]:
@@ -127,9 +129,8 @@ def join_contents(graph: Graph, producer: Group, consumer: Group) -> Joined:
     return Joined(inputs, outputs, producer.work + consumer.work)
 
 
-def join(graph: Graph, producer: Group, consumer: Group) -> None:
+def join(producer: Group, consumer: Group, joined: Joined) -> None:
     """Make `consumer` the union of both (their atoms are already unified)."""
-    joined = join_contents(graph, producer, consumer)
     atoms = list(dict.fromkeys(resolve(producer.atoms + consumer.atoms)))
     reduced = list(dict.fromkeys(resolve(producer.reduced_atoms + consumer.reduced_atoms)))
     for node in producer.nodes:

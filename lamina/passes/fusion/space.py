@@ -46,9 +46,14 @@ class Space:
     def sizes(self, dims: Iterable[int]) -> tuple[int, ...]:
         return tuple(volume(self.dimensions[k]) for k in dims)
 
-    def dims(self, is_full: bool) -> tuple[int, ...]:
-        """The dimensions of a value: all, or the parallel ones."""
-        return tuple(range(len(self.dimensions))) if is_full else self.parallel
+    @property
+    def all(self) -> tuple[int, ...]:
+        return tuple(range(len(self.dimensions)))
+
+    def walked_by(self, atoms: Iterable[Atom]) -> tuple[int, ...]:
+        """The dimensions that hold these atoms."""
+        wanted = set(atoms)
+        return tuple(k for k, walk in enumerate(self.dimensions) if walk[0] in wanted)
 
     def strides(self, access: Access, dims: Iterable[int]) -> tuple[int, ...]:
         """The access's stride along each of these dimensions; 0 where it does not walk one."""

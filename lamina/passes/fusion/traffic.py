@@ -1,7 +1,7 @@
 """Memory traffic: bytes that eager, Lamina and the least possible program read plus write.
 
 A kernel or library call reads each distinct value of memory once and writes its results once; a gather reads at most
-as many elements as it gives; views are free, and so is a concatenation whose pieces are written in place. Eager runs
+as many elements as it gives; views and the flags of checks are free, and so is a concatenation whose pieces are written in place. Eager runs
 each operation by itself. The least possible reads every input that is used and writes every result, once.
 """
 
@@ -44,7 +44,8 @@ def of_function(module: Operation, source: str = "main") -> list[Traffic]:
     found = []
     for operation in function.body:
         if operation.name not in FREE and not is_placed(operation):
-            found.append(Traffic(operation, bytes_in(module, operation), sum(map(bytes_of, operation.results))))
+            written = sum(bytes_of(value) for value in operation.results if not is_check(value))
+            found.append(Traffic(operation, bytes_in(module, operation), written))
     return found
 
 
@@ -67,13 +68,18 @@ def bytes_in(module: Operation, operation: Operation) -> int:
     gathered = gathered_operands(module, operation)
     windows: dict[Value, dict[Value, int]] = {}
     for position, value in enumerate(operation.operands):
-        if is_splat(root_of(value)):
+        if is_splat(root_of(value)) or is_check(value):
             continue
         window = window_of(value)
         size = min(bytes_of(window), gathered.get(position, bytes_of(window)))
         per_root = windows.setdefault(root_of(value), {})
         per_root[window] = max(per_root.get(window, 0), size)
     return sum(min(sum(sizes.values()), bytes_of(root)) for root, sizes in windows.items())
+
+
+def is_check(value: Value) -> bool:
+    """Whether the value is the flag of a check, which only an assertion takes: not counted."""
+    return bool(value.uses) and all(user.name.startswith("aten._assert") for user in value.users)
 
 
 def window_of(value: Value) -> Value:
