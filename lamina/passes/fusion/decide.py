@@ -14,7 +14,7 @@ from lamina.ir.core import Location
 from lamina.ir.machine import Target
 from lamina.ir.remarks import Remarks
 from lamina.passes.fusion.cost import CostModel, work_of
-from lamina.passes.fusion.graph import Graph
+from lamina.passes.fusion.graph import Graph, Node, Read, count_of
 from lamina.passes.fusion.groups import Group, Joined, group_of_node, join, join_contents, reads_between
 from lamina.passes.fusion.legality import refusal
 
@@ -45,8 +45,9 @@ class Decision:
 
     def run(self) -> list[Group]:
         """Join until nothing is saved any more; the groups that are left, outside ones included."""
+        self._join_only_readers()
         for group in self.groups:
-            if not group.is_outside:
+            if group.nodes and not group.is_outside:
                 self._push_pairs(group, self._later_neighbours(group))
         while self.queue:
             _, _, first, first_version, second, second_version = heapq.heappop(self.queue)
@@ -56,6 +57,15 @@ class Decision:
                 self._try(first, second)
         self.groups = [group for group in self.groups if group.nodes]
         return self.groups
+
+    def _join_only_readers(self) -> None:
+        """An elementwise operation always goes with its only reader, when that walks the same elements."""
+        for node in self.graph.nodes:
+            if node.kind != "elementwise" or node.is_needed_outside or node.result is None:
+                continue
+            readers = self.graph.readers.get(node.result, ())
+            if len(readers) == 1 and is_same_walk(node, readers[0]):
+                self._try(self._group(node.group), self._group(readers[0].node.group))
 
     def _later_neighbours(self, group: Group) -> Iterator[Group]:
         """Consumers, and siblings that come later in the program."""
@@ -166,6 +176,13 @@ def in_order(graph: Graph, one: Group, other: Group) -> tuple[Group, Group]:
     if reads_between(graph, one, other) or one.first <= other.first:
         return one, other
     return other, one
+
+
+def is_same_walk(node: Node, read: Read) -> bool:
+    """Whether a read goes over all elements, each once, and its node computes as many."""
+    if read.must_be_stored or read.node.kind not in ("elementwise", "reduce", "copy"):
+        return False
+    return read.base is node.result and count_of(read.value) == count_of(node.written)
 
 
 def is_return(group: Group) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lamina.ir.attributes import DenseElementsAttr, integers, plain
+from lamina.ir.attributes import DenseElementsAttr, attribute, integers, plain
 from lamina.ir.core import Block, Builder, Operation, Region, Value
-from lamina.ir.types import TensorType, i64
+from lamina.ir.types import TensorType, Type, i64
 from lamina.passes.fusion.atoms import Atom, Map, Walk, flatten, resolve
 from lamina.passes.fusion.cost import stage_count
 from lamina.passes.fusion.graph import Graph, Node, Read, is_splat, root_of, shape_of, tensor_type
@@ -34,6 +34,28 @@ class Argument:
     dims: tuple[int, ...] = ()
 
 
+class Body(Builder):
+    """A builder that gives an equal operation made before instead of making it again."""
+
+    __slots__ = ("known",)
+
+    def __init__(self, block: Block) -> None:
+        super().__init__(block)
+        self.known: dict[Any, Value] = {}
+
+    def value(
+        self, name: str, operands: Iterable[Value], result_type: Type, attributes: Mapping[str, Any] | None = None
+    ) -> Value:
+        operands = tuple(operands)
+        plain_entries = {key: attribute(entry) for key, entry in (attributes or {}).items()}
+        key = (name, operands, result_type, tuple(sorted(plain_entries.items(), key=lambda entry: entry[0])))
+        found = self.known.get(key)
+        if found is None:
+            found = super().value(name, operands, result_type, plain_entries)
+            self.known[key] = found
+        return found
+
+
 def emit_kernel(
     graph: Graph,
     function: Operation,
@@ -52,9 +74,11 @@ def emit_kernel(
     inputs = [view for view in views if view is not None]
     block = Block(view.type for view in inputs)
     inner: dict[Value, Value] = dict(zip(inputs, block.arguments, strict=True))
-    results = [part.compute(block, inner) for part in parts]
+    body = Body(block)
+    results = [part.compute(body, inner) for part in parts]
     yielded = [value for values in results for value in values]
-    Builder(block, location=builder.location).op("lamina.yield", yielded)
+    body.location = builder.location
+    body.op("lamina.yield", yielded)
     main, space = parts[0].part, parts[0].space
     attributes = {
         "kind": name_kind(main),
@@ -90,7 +114,6 @@ class PartEmitter:
     made: dict[Node, Value] = field(default_factory=dict)
     written: dict[Node, Access] = field(default_factory=dict)
     space: Space = field(default_factory=lambda: Space((), ()))
-    broadcasts: dict[tuple[Value, tuple[int, ...]], Value] = field(default_factory=dict)
 
     def prepare(self) -> None:
         """Views of the inputs in @main, and the iteration space."""
@@ -177,12 +200,11 @@ class PartEmitter:
 
     # the region
 
-    def compute(self, block: Block, inner: dict[Value, Value]) -> list[Value]:
+    def compute(self, body: Body, inner: dict[Value, Value]) -> list[Value]:
         """Build the part's operations in the kernel's block; the values of the written nodes."""
         for argument in self.arguments.values():
             assert argument.view is not None
             argument.inner = inner[argument.view]
-        body = Builder(block)
         for node in self.part.nodes:
             body.location = node.location
             self.made[node] = self._compute(node, self.space, body)
@@ -208,7 +230,7 @@ class PartEmitter:
         value = permute(self.builder, value, [order.index(atom) for atom in flatten(node.map)])
         return reshape(self.builder, value, shape_of(node.written))
 
-    def _compute(self, node: Node, space: Space, body: Builder) -> Value:
+    def _compute(self, node: Node, space: Space, body: Body) -> Value:
         operation = node.operation
         dims = space.walked_by(flatten(node.map))
         if node.kind == "copy":
@@ -229,7 +251,7 @@ class PartEmitter:
         operands = [self._operand(node, k, space, dims, body) for k in range(len(operation.operands))]
         return body.value(operation.name, operands, type_, attributes)
 
-    def _operand(self, node: Node, position: int, space: Space, wanted: tuple[int, ...], body: Builder) -> Value:
+    def _operand(self, node: Node, position: int, space: Space, wanted: tuple[int, ...], body: Body) -> Value:
         """An operand in the domain's shape or the parallel shape."""
         old = node.operation.operand(position)
         root = root_of(old)
@@ -246,22 +268,18 @@ class PartEmitter:
         source = self.graph.of_value[read.base]
         return self._broadcast(self.made[source], space.walked_by(flatten(source.map)), space, wanted, body)
 
-    def _broadcast(self, value: Value, dims: Sequence[int], space: Space, wanted: tuple[int, ...], body: Builder) -> Value:
+    def _broadcast(self, value: Value, dims: Sequence[int], space: Space, wanted: tuple[int, ...], body: Body) -> Value:
         if dims == wanted:
             return value
-        found = self.broadcasts.get((value, wanted))
-        if found is None:
-            type_ = TensorType.get(space.sizes(wanted), tensor_type(value).element)
-            places = integers(*(wanted.index(dim) for dim in dims))
-            found = body.value("lamina.broadcast", (value,), type_, {"dims": places})
-            self.broadcasts[value, wanted] = found
-        return found
+        type_ = TensorType.get(space.sizes(wanted), tensor_type(value).element)
+        places = integers(*(wanted.index(dim) for dim in dims))
+        return body.value("lamina.broadcast", (value,), type_, {"dims": places})
 
     @staticmethod
-    def _constant(number: float | int | bool, type_: TensorType, body: Builder) -> Value:
+    def _constant(number: float | int | bool, type_: TensorType, body: Body) -> Value:
         return body.value("arith.constant", (), type_, {"value": DenseElementsAttr.splat(number, type_)})
 
-    def _position(self, walk: Walk, space: Space, wanted: tuple[int, ...], body: Builder, type_: TensorType) -> Value:
+    def _position(self, walk: Walk, space: Space, wanted: tuple[int, ...], body: Body, type_: TensorType) -> Value:
         """The position along a logical dimension: a sum of iotas times strides."""
         total: Value | None = None
         step = 1
@@ -273,7 +291,7 @@ class PartEmitter:
             step *= space.sizes((dim,))[0]
         return total if total is not None else self._constant(0, type_, body)
 
-    def _gather(self, node: Node, space: Space, wanted: tuple[int, ...], body: Builder, type_: TensorType) -> Value:
+    def _gather(self, node: Node, space: Space, wanted: tuple[int, ...], body: Body, type_: TensorType) -> Value:
         """The source at computed positions along the indexed dimensions, at its own along the others."""
         argument = self.of_read[node, 0]
         assert argument.inner is not None
@@ -291,7 +309,7 @@ class PartEmitter:
         attributes = {"dims": integers(*range(rank))}
         return body.value("lamina.index", [argument.inner, *positions], type_, attributes)
 
-    def _access(self, node: Node, space: Space, wanted: tuple[int, ...], body: Builder) -> Value:
+    def _access(self, node: Node, space: Space, wanted: tuple[int, ...], body: Body) -> Value:
         """Pad or reverse an argument, then broadcast it."""
         argument = self.of_read[node, 0]
         assert argument.inner is not None
@@ -309,7 +327,7 @@ class PartEmitter:
         value = body.value("lamina.pad", (argument.inner, filling), type_, attributes)
         return self._broadcast(value, argument.dims, space, wanted, body)
 
-    def _pad_value(self, node: Node, type_: TensorType, body: Builder) -> Value:
+    def _pad_value(self, node: Node, type_: TensorType, body: Body) -> Value:
         root = root_of(node.operation.operand(1))
         if is_splat(root):
             dense = root.defining_op.attributes["value"]  # type: ignore[union-attr]
