@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import torch
 
@@ -14,9 +15,7 @@ def prepare(example: Example) -> Call:
     """Latency mode, in float32: on processors with bf16 units its default would compute in bf16."""
     import openvino
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = openvino.convert_model(as_module(example), example_input=example.args)
+    model = convert(example)
     settings = {
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_NUM_THREADS": torch.get_num_threads(),
@@ -32,6 +31,21 @@ def prepare(example: Example) -> Call:
         index: openvino.Tensor(value.numpy(), shared_memory=True) for index, value in enumerate(example.args)
     }
     return lambda: list(request.infer(inputs).values())
+
+
+def convert(example: Example) -> Any:
+    """Its model of the function: from a trace, or where that fails from torch.export, which decomposes more
+    ops.
+    """
+    import openvino
+
+    module = as_module(example)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return openvino.convert_model(module, example_input=example.args)
+        except Exception:
+            return openvino.convert_model(torch.export.export(module, example.args))
 
 
 PEER = Peer("openvino", "openvino", prepare, settings="latency hint, f32")

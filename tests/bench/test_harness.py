@@ -1,4 +1,4 @@
-"""The benchmark harness: cells fill, are resumed, survive crashes, hangs, interrupts; tables and documents."""
+"""The benchmark harness: cells fill, are resumed, survive crashes, hangs, interrupts; tables, documents."""
 
 from __future__ import annotations
 
