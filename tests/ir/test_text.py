@@ -98,7 +98,8 @@ ATTRIBUTES = [
     "loc(unknown)",
 ]
 TYPES = [
-    "f64", "f32", "f16", "bf16", "i1", "i64", "i7", "ui8", "si32", "index", "none", "complex<f32>", "f8E4M3FN",
+    "f64", "f32", "f16", "bf16", "i1", "i64", "i7", "ui8", "si32", "index", "none", "f8E4M3FN",
+    "complex<f32>",
     "tensor<f32>", "tensor<4x0x8xbf16>", "tensor<?xf32>", 'tensor<?x4x?xf32, ["s0", "s1"]>', "tensor<*xf32>",
     "memref<4x8xf32>", "memref<4x8xf32, strided<[1, 4]>>", "memref<8xf32, strided<[2], offset: 3>>",
     'memref<?x4xf32, strided<[4, ?], offset: ?>, "s0,s1,s2">', "memref<?xf32>", "memref<4xf32, 1>",

@@ -73,7 +73,7 @@ def test_all_problems_are_listed_under_their_operations(tmp_path: Path) -> None:
 LEVEL_FAULTS = [
     ("tensor", '"t.op"() : () -> ()', "t.op is not legal at level tensor, which has arith"),
     ("tensor", '%0 = "tensor.empty"() : () -> memref<4xf32>', "memref<4xf32> is not legal at level tensor"),
-    ("tensor", '"lamina.kernel"() ({\n"lamina.yield"() : () -> ()\n}) : () -> ()', "lamina.kernel is not legal"),
+    ("tensor", '"lamina.kernel"() ({\n"lamina.yield"() : () -> ()\n}) : () -> ()', "kernel is not legal"),
     ("linalg", f'%0 = "tensor.empty"() : () -> {T}', "tensor.empty is not legal at level linalg"),
     ("loops", '%0 = "linalg.index"() {dim = 0} : () -> index', "linalg.index is not legal at level loops"),
     ("llvm", '%0 = "arith.constant"() {value = 1 : i32} : () -> i32', "is not legal at level llvm"),
