@@ -30,7 +30,7 @@ def is_torch_builtin(callee: Any) -> bool:
     if type(callee) is not types.BuiltinFunctionType:
         return False
     owner = callee.__self__
-    if owner is None or isinstance(owner, type):
+    if owner is None:
         return hasattr(torch._C._VariableFunctions, callee.__name__) and callee.__module__ in (None, "torch")
     return isinstance(owner, types.ModuleType) and owner.__name__ in OP_OWNERS
 
