@@ -77,7 +77,7 @@ def compile(
 
 
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Compile for these arguments, run once, and say what was done (`lamina.explain.report`)."""
+    """Compile for these arguments, run once, and say what was done (`lamina.reports.report`)."""
     from lamina.driver.dispatch import explain_call
 
     return explain_call(function, args, kwargs)

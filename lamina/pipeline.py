@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from lamina.explain.report import GraphReport, KernelReport, Traffic
+from lamina.reports.report import GraphReport, KernelReport, Traffic
 from lamina.ir.attributes import plain
 from lamina.ir.core import Operation, lookup, symbol_name
 from lamina.ir.machine import Target
@@ -16,7 +16,7 @@ from lamina.ir.ops.aten import is_extern
 from lamina.ir.remarks import Remarks
 from lamina.options import Options
 from lamina.passes.fusion import fuse, outline, traffic
-from lamina.passes.loops import lower
+from lamina.passes.loops import expand_math, lower
 from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program
 from lamina.passes.tensor import canonicalize, cse, dce, fold
 
@@ -58,7 +58,9 @@ def run_passes(module: Operation, passes: Mapping[str, Run], context: Context) -
 
 def lower_kernel(function: Operation, target: Target, options: Options) -> Operation:
     """A kernel from the tensor level to the loop level."""
-    return lower.lower_kernel(function, target)
+    kernel = lower.lower_kernel(function, target)
+    expand_math.expand(kernel, target.isa)
+    return kernel
 
 
 def make_program(module: Operation, source: str) -> Operation:

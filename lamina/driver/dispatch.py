@@ -25,10 +25,12 @@ from lamina.driver.graph import Compiled
 from lamina.driver.replay import write_replay
 from lamina.driver.watch import Watch, counters, watch
 from lamina.errors import CompilerBug, LaminaError, Unsupported, UserError
-from lamina.explain.report import Explanation, GraphReport
+from lamina.reports.report import Explanation, GraphReport
 from lamina.options import Options
 
 GRADIENT_REASON = "gradients are needed: training is not compiled yet, the call runs eagerly"
+USERS_ERROR = "op-error"
+"""Capture's code for an operation that fails on its arguments: the eager call raises eager's own error."""
 RECOMPILE_LIMIT = 8
 """Variants of one callable before further ones run eagerly (with one warning)."""
 
@@ -118,6 +120,8 @@ class State:
     def _refuse(self, kind: Any, error: LaminaError) -> None:
         """Remember that this kind of call runs eagerly; raise where the caller asked for a whole graph."""
         self.failures.append(error)
+        if isinstance(error, Unsupported) and error.code == USERS_ERROR:
+            return
         if isinstance(error, UserError) or (self.fullgraph and isinstance(error, Unsupported)):
             raise error
         if isinstance(error, Unsupported):

@@ -28,7 +28,7 @@ from lamina.autograd.trace import (
 from lamina.driver.kernels import STORE, kernel_functions
 from lamina.driver.prepared import Prepared
 from lamina.driver.watch import Watch, counters
-from lamina.explain.report import GraphReport
+from lamina.reports.report import GraphReport
 from lamina.ir import machine
 from lamina.ir.attributes import attribute, plain
 from lamina.ir.core import Operation, lookup

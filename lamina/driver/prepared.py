@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from lamina.explain.report import GraphReport
+from lamina.reports.report import GraphReport
 
 Run = Callable[[Sequence[Any]], list[Any]]
 

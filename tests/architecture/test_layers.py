@@ -15,7 +15,7 @@ from tests.architecture.sources import ROOT, find_imports, list_files, name_of, 
 ALLOWED: dict[str, tuple[str, ...] | None] = {
     "torch": (
         "capture", "autograd", "runtime", "distributed", "quantize",
-        "driver", "pipeline", "cli", "explain", "__init__.py",
+        "driver", "pipeline", "cli", "reports", "__init__.py",
     ),
     "llvmlite": ("codegen/llvm", "runtime/devices/cpu"),
     "triton": ("codegen/triton", "runtime/devices/cuda"),
@@ -23,7 +23,7 @@ ALLOWED: dict[str, tuple[str, ...] | None] = {
     "islpy": ("passes",),
     "networkx": ("passes", "autograd"),
     "sympy": ("ir", "capture", "autograd", "passes"),
-    "rich": ("explain", "cli", "driver"),
+    "rich": ("reports", "cli", "driver"),
     "numpy": None,
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lamina.explain.report import Explanation, GraphReport, Traffic
+from lamina.reports.report import Explanation, GraphReport, Traffic
 
 MOST_ROWS = 24
 """Rows of a table before the rest is counted in one line."""

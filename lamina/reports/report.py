@@ -78,6 +78,6 @@ class Explanation:
         return json.dumps(dataclasses.asdict(self), default=str)
 
     def __str__(self) -> str:
-        from lamina.explain.render import render
+        from lamina.reports.render import render
 
         return render(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from lamina.explain.report import Explanation, GraphReport, KernelReport, Traffic
+from lamina.reports.report import Explanation, GraphReport, KernelReport, Traffic
 
 
 def make_explanation() -> Explanation:
