@@ -11,19 +11,16 @@ operations go to the right.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.ops import is_commutative, is_pure
 from lamina.ir.ops.aten import is_extern
+from lamina.ir.passes import Context
 from lamina.ir.types import Symbol, TensorType
 from lamina.passes.tensor import algebra, casts, structure
 from lamina.passes.tensor.dce import sweep
 from lamina.passes.tensor.equations import apply
 from lamina.passes.tensor.fold import dense_constant, fold
-
-if TYPE_CHECKING:
-    from lamina.ir.passes import Context
 
 NAME = "canonicalize"
 

@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Hashable, MutableMapping
-from typing import TYPE_CHECKING
 
 from lamina.ir.core import Block, Operation, Region
 from lamina.ir.ops import is_commutative, is_pure, record
+from lamina.ir.passes import Context
 from lamina.ir.record import ISOLATED
-
-if TYPE_CHECKING:
-    from lamina.ir.passes import Context
 
 NAME = "cse"
 Known = MutableMapping[Hashable, Operation]

@@ -8,13 +8,9 @@ Operations that draw random numbers or have effects stay, used or not: eager wou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lamina.ir.core import Block, Operation
 from lamina.ir.ops import is_pure
-
-if TYPE_CHECKING:
-    from lamina.ir.passes import Context
+from lamina.ir.passes import Context
 
 NAME = "dce"
 

@@ -11,7 +11,7 @@ to `LARGEST` elements: a big table in the program costs more than the work it sa
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +27,8 @@ from lamina.ir.attributes import (
 )
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.ops import is_elementwise, record
+from lamina.ir.passes import Context
 from lamina.ir.types import KERNEL_SCALARS, ScalarType, TensorType, element_count
-
-if TYPE_CHECKING:
-    from lamina.ir.passes import Context
 
 NAME = "fold"
 LARGEST = 1024

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from lamina.ir.attributes import integers
 from lamina.ir.core import Builder, Value
 from lamina.ir.types import TensorType
 
@@ -95,5 +96,5 @@ def _step(builder: Builder, value: Value, shape: tuple[int, ...]) -> Value:
     collapsed = grouping(source, shape) if len(shape) <= len(source) else None
     if collapsed is not None:
         return builder.value("tensor.collapse_shape", [value], type_, {"reassociation": collapsed})
-    attributes = {"reassociation": grouping(shape, source), "static_output_shape": list(shape)}
+    attributes = {"reassociation": grouping(shape, source), "static_output_shape": integers(*shape)}
     return builder.value("tensor.expand_shape", [value], type_, attributes)

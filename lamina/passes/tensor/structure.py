@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from lamina.ir.attributes import plain
+from lamina.ir.attributes import integers, plain
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.ops import is_elementwise
 from lamina.ir.types import TensorType
@@ -35,7 +35,9 @@ def merge_permutes(operation: Operation, builder: Builder) -> Value | None:
         return None
     before = _ints(inner, "perm")
     perm = [before[k] for k in _ints(operation, "perm")]
-    return builder.value("lamina.permute", [inner.operand()], operation.result.type, {"perm": perm})
+    return builder.value(
+        "lamina.permute", [inner.operand()], operation.result.type, {"perm": integers(*perm)}
+    )
 
 
 def permute_of_ones(operation: Operation, builder: Builder) -> Value | None:
@@ -84,7 +86,9 @@ def merge_broadcasts(operation: Operation, builder: Builder) -> Value | None:
         return None
     outer = _ints(operation, "dims")
     dims = [outer[k] for k in _ints(inner, "dims")]
-    return builder.value("lamina.broadcast", [inner.operand()], operation.result.type, {"dims": dims})
+    return builder.value(
+        "lamina.broadcast", [inner.operand()], operation.result.type, {"dims": integers(*dims)}
+    )
 
 
 def broadcast_without_ones(operation: Operation, builder: Builder) -> Value | None:
@@ -100,7 +104,9 @@ def broadcast_without_ones(operation: Operation, builder: Builder) -> Value | No
         if len(real) != 1 or long[real[0]] != size:
             return None
         kept.append(dims[real[0]])
-    return builder.value("lamina.broadcast", [inner.operand()], operation.result.type, {"dims": kept})
+    return builder.value(
+        "lamina.broadcast", [inner.operand()], operation.result.type, {"dims": integers(*kept)}
+    )
 
 
 def drop_identity_slice(operation: Operation, builder: Builder) -> Value | None:
@@ -153,7 +159,7 @@ def slice_of_broadcast(operation: Operation, builder: Builder) -> Value | None:
     if 0 in sizes or 0 in static_shape(operation.result):
         return None
     part = _make_slice(builder, source, offsets, sizes, strides)
-    return builder.value("lamina.broadcast", [part], operation.result.type, {"dims": dims})
+    return builder.value("lamina.broadcast", [part], operation.result.type, {"dims": integers(*dims)})
 
 
 def drop_single_concat(operation: Operation, builder: Builder) -> Value | None:
@@ -238,7 +244,7 @@ def merge_reductions(operation: Operation, builder: Builder) -> Value | None:
     gone = _ints(inner, "dims")
     left = [k for k in range(len(static_shape(inner.operand()))) if k not in gone]
     dims = sorted(gone + [left[k] for k in _ints(operation, "dims")])
-    return builder.value("lamina.reduce", [inner.operand()], type_, {"kind": kind, "dims": dims})
+    return builder.value("lamina.reduce", [inner.operand()], type_, {"kind": kind, "dims": integers(*dims)})
 
 
 def hoist_from_broadcast(operation: Operation, builder: Builder) -> Value | None:
@@ -263,7 +269,7 @@ def hoist_from_broadcast(operation: Operation, builder: Builder) -> Value | None
         elif number is not None and isinstance(value.type, TensorType):
             small.append(make_splat(builder, number, TensorType.get(shape, value.type.element)))
     part = builder.value(operation.name, small, TensorType.get(shape, result.element), operation.attributes)
-    return builder.value("lamina.broadcast", [part], result, {"dims": dims})
+    return builder.value("lamina.broadcast", [part], result, {"dims": integers(*dims)})
 
 
 BY_OPERATION: dict[str, tuple[Rule, ...]] = {
@@ -309,9 +315,9 @@ def _slice_of(operation: Operation) -> tuple[list[int], list[int], list[int]]:
 def _make_slice(builder: Builder, source: Value, offsets: Any, sizes: Any, strides: Any) -> Value:
     assert isinstance(source.type, TensorType)
     attributes = {
-        "static_offsets": list(offsets),
-        "static_sizes": list(sizes),
-        "static_strides": list(strides),
+        "static_offsets": integers(*offsets),
+        "static_sizes": integers(*sizes),
+        "static_strides": integers(*strides),
     }
     type_ = TensorType.get(tuple(sizes), source.type.element)
     return builder.value("tensor.extract_slice", [source], type_, attributes)
