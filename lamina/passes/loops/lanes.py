@@ -471,7 +471,8 @@ class WalkBody:
         """A `memref.load` at a place that the body computes."""
         source, place = operation.operand(0), self.laned(operation.operand(1))
         view = source.defining_op
-        memory = self.frame.flat(view.operand() if view is not None else source)
+        buffer = view.operand() if view is not None else source
+        memory = self.frame.flat(self.walk.buffers.get(buffer, buffer))
         if isinstance(place, Affine):
             return self._read(memory, place.base, place.step, level)
         if isinstance(place, Lanes):

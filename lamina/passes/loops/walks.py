@@ -52,6 +52,7 @@ class Walk:
     inputs: list[Access]
     outputs: list[Access]
     kinds: list[str]
+    buffers: Mapping[Value, Value] = field(default_factory=dict)
 
     @property
     def block(self) -> Block:
@@ -78,7 +79,8 @@ class Walk:
         )
 
     def rename(self, buffers: Mapping[Value, Value]) -> None:
-        """Use other values for the buffers from outside."""
+        """Use other values for the buffers from outside, also for those that the body loads from."""
+        self.buffers = buffers
         for accesses in (self.inputs, self.outputs):
             accesses[:] = [
                 replace(access, buffer=buffers.get(access.buffer, access.buffer)) for access in accesses
