@@ -27,6 +27,7 @@ from lamina.passes.fusion.graph import VIEWS, Graph
 from lamina.passes.fusion.groups import Group
 from lamina.passes.fusion.layouts import Layouts
 from lamina.passes.fusion.rewrites import prepare
+from lamina.passes.fusion.scatter_in_place import scatter_in_place
 
 NAME = "fuse"
 
@@ -55,6 +56,7 @@ def fuse(module: Operation, target: Target, remarks: Remarks, source: str = "mai
     groups = bundle(graph, decision.run(), target)
     decision.explain_refusals(groups)
     _Rewriting(graph, function).run(groups)
+    scatter_in_place(function)
 
 
 class _Rewriting:

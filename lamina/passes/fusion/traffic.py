@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from lamina.ir.attributes import plain
 from lamina.ir.core import Block, Operation, Value, lookup
 from lamina.passes.fusion.graph import VIEWS, bytes_of, is_splat, root_of
+from lamina.passes.fusion.scatter_in_place import is_in_place, touched_bytes
 
 FREE = frozenset({"arith.constant", "func.return", *VIEWS})
 
@@ -44,8 +45,10 @@ def of_function(module: Operation, source: str = "main") -> list[Traffic]:
     found = []
     for operation in function.body:
         if operation.name not in FREE and not is_placed(operation):
-            written = sum(bytes_of(value) for value in operation.results if not is_check(value))
-            found.append(Traffic(operation, bytes_in(module, operation), written))
+            found.append(Traffic(operation, bytes_in(module, operation), bytes_out(operation)))
+    for value in dict.fromkeys(function.body.terminator.operands):
+        if is_splat(value) and (owner := value.defining_op) is not None:
+            found.append(Traffic(owner, 0, bytes_of(value)))
     return found
 
 
@@ -63,12 +66,19 @@ def least(module: Operation, source: str = "main") -> int:
     return sum(map(bytes_of, inputs)) + sum(map(bytes_of, results))
 
 
+def bytes_out(operation: Operation) -> int:
+    """Bytes that an operation writes."""
+    if is_in_place(operation):
+        return touched_bytes(operation)
+    return sum(bytes_of(value) for value in operation.results if not is_check(value))
+
+
 def bytes_in(module: Operation, operation: Operation) -> int:
     """Distinct bytes that an operation reads: views of one memory count at most as much as all of it."""
     gathered = gathered_operands(module, operation)
     windows: dict[Value, dict[Value, int]] = {}
     for position, value in enumerate(operation.operands):
-        if is_splat(root_of(value)) or is_check(value):
+        if is_splat(root_of(value)) or is_check(value) or (position == 0 and is_in_place(operation)):
             continue
         window = window_of(value)
         size = min(bytes_of(window), gathered.get(position, bytes_of(window)))

@@ -203,6 +203,12 @@ class _Lowering:
         }
         attributes["callee"] = operation.name
         operands = [self.values[value] for value in operation.operands]
+        if "lamina.in_place" in operation.attributes:
+            dialect, packet, overload = operation.name.split(".")
+            attributes["callee"] = f"{dialect}.{packet}_.{overload}"
+            builder.op("program.call", operands, types, attributes)
+            self.values[operation.result] = operands[0]
+            return
         call = builder.op("program.call", operands, types, attributes)
         self.values.update(zip(operation.results, call.results, strict=True))
 
@@ -268,7 +274,9 @@ def _is_dense(buffer: Value, root: Value) -> bool:
 def _root(value: Value) -> Value:
     """The value whose buffer this is a view of."""
     operation = value.defining_op
-    while operation is not None and (is_view(operation) or operation.name in MAY_ALIAS):
+    while operation is not None and (
+        is_view(operation) or operation.name in MAY_ALIAS or "lamina.in_place" in operation.attributes
+    ):
         value = operation.operand()
         operation = value.defining_op
     return value
