@@ -106,6 +106,9 @@ def is_pure_class(kind: type) -> bool:
         return True
     if kind.__module__ in PURE_MODULES:
         return True
+    # pybind11's classes look like Python's but construct in C++: guards of thread state among them.
+    if type(kind).__name__ == "pybind11_type":
+        return False
     # Classes without Python-level construction: their C-level base decides.
     base = next((entry for entry in kind.__mro__ if not entry.__flags__ & (1 << 9)), object)
     return base in PURE_CLASSES
