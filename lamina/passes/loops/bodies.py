@@ -60,7 +60,7 @@ class Body:
 
     def add_output(self, view: View) -> Value:
         """One more operand that is written; gives its old scalar."""
-        memory, map_ = self._view(view)
+        memory, map_ = self._view(view, is_output=True)
         scalar = self.block.add_argument(as_memref(memory.type).element)
         self._outputs.append((memory, map_, scalar))
         return scalar
@@ -96,11 +96,15 @@ class Body:
         map_ = AffineMap.select(len(self.dims), [self.dims.index(dim) for dim in missing])
         self._inputs[View(memory, None)] = (memory, map_, scalar)
 
-    def _view(self, view: View) -> tuple[Value, AffineMap]:
+    def _view(self, view: View, *, is_output: bool = False) -> tuple[Value, AffineMap]:
+        """The buffer and the map; an output has all dimensions, also those of size 1."""
         type_ = as_memref(view.buffer.type)
         if view.address is None:
             return view.buffer, AffineMap.select(len(self.dims), list(range(type_.rank)))
-        walked = [dim for dim in self.dims if view.address.coefficient(dim)]
+        address = view.address
+        walked = [
+            dim for dim in self.dims if address.coefficient(dim) or (is_output and self.sizes[dim] == 1)
+        ]
         sizes = [self.sizes[dim] for dim in walked]
         strides = [view.address.coefficient(dim) for dim in walked]
         map_ = AffineMap.select(len(self.dims), [self.dims.index(dim) for dim in walked])
