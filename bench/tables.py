@@ -176,7 +176,7 @@ def write_between_marks(path: Path, results: Results) -> list[str]:
             raise ValueError(f"{path.name}: no table {title!r}; there are: {', '.join(tables)}")
         old, mark, after = rest.partition("<!-- /bench -->")
         if tables[title]:
-            old = f"\n{tables[title]}\n"
+            old = f"\n\n{tables[title]}\n\n"
             replaced.append(title)
         pieces[number] = f"{title} -->{old}{mark}{after}"
     path.write_text("<!-- bench: ".join(pieces), encoding="utf-8")
