@@ -12,12 +12,10 @@ from typing import TypeAlias
 
 from lamina.errors import CompilerBug
 from lamina.ir.attributes import (
-    ArrayAttr,
     Attribute,
     BoolAttr,
     DenseArrayAttr,
     DenseElementsAttr,
-    DictAttr,
     FloatAttr,
     IntegerAttr,
     OpaqueAttr,
@@ -144,21 +142,15 @@ class _Writer:
 
 def _function(writer: _Writer, function: Operation) -> str:
     name = symbol_name(function)
-    type_ = function.attributes["function_type"]
-    assert isinstance(type_, TypeAttr)
-    spelling = str(type_.value).removeprefix("!llvm.func<").removesuffix(">")
-    result = spelling.split(" ", 1)[0]
+    result, types = signature(function)
     if not function.region.blocks:
-        return f"declare {result} @{name}{spelling.removeprefix(result).strip()}"
+        return f"declare {result} @{name}({', '.join(types)})"
     linkage = function.attributes.get("linkage")
     internal = "internal " if isinstance(linkage, OpaqueAttr) and "internal" in linkage.spelling else ""
     entry = function.region.blocks[0]
-    parameters = ", ".join(
-        f"{type_text(argument.type)}{promise} {writer.name(argument)}"
-        for argument, promise in zip(entry.arguments, _promises(function), strict=True)
-    )
+    parameters = ", ".join(map(writer.typed, entry.arguments))
     group = writer.group(_function_attributes(function))
-    lines = [f"define {internal}void @{name}({parameters}) {group} {{"]
+    lines = [f"define {internal}{result} @{name}({parameters}) {group} {{"]
     incoming = _incoming(writer, function)
     for block in function.region.blocks:
         lines.append(f"{writer.label(block)}:")
@@ -168,23 +160,28 @@ def _function(writer: _Writer, function: Operation) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _promises(function: Operation) -> list[str]:
-    """The parameter attributes, each with a space before."""
-    entry = function.region.blocks[0]
-    attributes = function.attributes.get("arg_attrs")
-    if not isinstance(attributes, ArrayAttr):
-        return [""] * len(entry.arguments)
-    texts = []
-    for entries in attributes.elements:
-        assert isinstance(entries, DictAttr)
-        texts.append("".join(f" {key.removeprefix('llvm.')}" for key, _ in entries.entries))
-    return texts
+def signature(function: Operation) -> tuple[str, list[str]]:
+    """Result type and parameter types of a `llvm.func`, as LLVM spells them."""
+    type_ = function.attributes["function_type"]
+    assert isinstance(type_, TypeAttr)
+    spelling = str(type_.value).removeprefix("!llvm.func<").removesuffix(")>")
+    result, _, parameters = spelling.partition(" (")
+    return _spelled(result), [_spelled(text) for text in parameters.split(", ") if text]
+
+
+def _spelled(text: str) -> str:
+    """`vector<16xf32>` -> `<16 x float>`, from inside of a function type."""
+    if text.startswith("vector<"):
+        lanes, _, element = text.removeprefix("vector<").removesuffix(">").partition("x")
+        return f"<{lanes} x {_spelled(element)}>"
+    return SCALARS.get(text, text)
 
 
 def _function_attributes(function: Operation) -> str:
     widest = 0
-    for operation in function.walk():
-        for value in operation.results:
+    entry = list(function.region.blocks[0].arguments)
+    for values in [entry, *(operation.results for operation in function.walk())]:
+        for value in values:
             if isinstance(value.type, VectorType) and value.type.element is not i1:
                 widest = max(widest, value.type.shape[0] * value.type.element.bits)
     parts = ["nounwind"]
@@ -332,10 +329,16 @@ def _branch_if(writer: _Writer, operation: Operation) -> str:
 
 
 def _call(writer: _Writer, operation: Operation) -> str:
-    callee = operation.attributes["callee"]
-    assert isinstance(callee, SymbolRefAttr)
+    """A call of a symbol, or of an address that is the first operand."""
+    callee = operation.attributes.get("callee")
+    operands = list(operation.operands)
+    target = f"@{callee.name}" if isinstance(callee, SymbolRefAttr) else writer.name(operands.pop(0))
     result = type_text(operation.results[0].type) if operation.results else "void"
-    return f"call {result} @{callee.name}({', '.join(map(writer.typed, operation.operands))})"
+    return f"call {result} {target}({', '.join(map(writer.typed, operands))})"
+
+
+def _return(writer: _Writer, operation: Operation) -> str:
+    return f"ret {writer.typed(operation.operands[0])}" if operation.operands else "ret void"
 
 
 def _masked_load(writer: _Writer, operation: Operation) -> str:
@@ -382,8 +385,8 @@ def _intrinsic(writer: _Writer, operation: Operation) -> str:
             arguments.append(f"i1 {'true' if value.value else 'false'}")
             types.append("i1")
     overload = suffix(operands[-1].type if base.startswith("llvm.vector.reduce") else operation.result.type)
-    if base == "llvm.ldexp":
-        overload += f".{suffix(operands[1].type)}"
+    if base in ("llvm.ldexp", "llvm.lrint"):
+        overload += f".{suffix(operands[-1].type)}"
     result = type_text(operation.result.type)
     return writer.call(f"{base}.{overload}", result, types, arguments, _flags(operation))
 
@@ -416,7 +419,7 @@ FORMATTERS: dict[str, Formatter] = {
     "br": _branch,
     "cond_br": _branch_if,
     "call": _call,
-    "return": lambda writer, operation: "ret void",
+    "return": _return,
     "intr.masked.load": _masked_load,
     "intr.masked.gather": _masked_load,
     "intr.masked.store": _masked_store,

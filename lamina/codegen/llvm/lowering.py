@@ -35,12 +35,21 @@ class Lowering:
 
     values: loop-level value -> its `llvm` value (a memref: the address of its element [0, ..., 0]).
     contract: whether a product and a sum may become one fused multiply-add.
+    support: functions that the module needs beside the kernels, by name; rules add to it.
     """
 
-    def __init__(self, region: Region, table: Mapping[str, Rule], *, contract: bool) -> None:
+    def __init__(
+        self,
+        region: Region,
+        table: Mapping[str, Rule],
+        *,
+        contract: bool,
+        support: dict[str, Operation] | None = None,
+    ) -> None:
         self.region = region
         self.table = table
         self.contract = contract
+        self.support = {} if support is None else support
         self.values: dict[Value, Value] = {}
         self.entry = region.blocks[0]
         self.builder = Builder(self.entry)
@@ -86,14 +95,17 @@ class Lowering:
     def lower_block(self, block: Block) -> list[Value]:
         """Lower a block's operations; gives the lowered operands of its terminator."""
         for operation in block:
-            self.builder.location = operation.location
-            rule = self.table.get(operation.name)
-            if rule is None:
-                raise CompilerBug(f"the llvm back end has no rule for {operation.name}", stage="to_llvm")
-            result = rule(self, operation)
-            if result is not None:
-                self.values[operation.results[0]] = result
+            self.lower_operation(operation)
         return [self.value(operand) for operand in block.terminator.operands]
+
+    def lower_operation(self, operation: Operation) -> None:
+        self.builder.location = operation.location
+        rule = self.table.get(operation.name)
+        if rule is None:
+            raise CompilerBug(f"the llvm back end has no rule for {operation.name}", stage="to_llvm")
+        result = rule(self, operation)
+        if result is not None:
+            self.values[operation.results[0]] = result
 
     # values
 

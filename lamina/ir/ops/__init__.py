@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from lamina.ir.core import Operation
-from lamina.ir.ops import arith, aten, cf, func, lamina, linalg, math, memref, program, scf, tensor, vector
+from lamina.ir.ops import arith, aten, cf, func, lamina, linalg, llvm, math, memref, program, scf, tensor, vector
 from lamina.ir.record import COMMUTATIVE, ELEMENTWISE, PURE, OpRecord
 
-DIALECTS = (func, cf, arith, math, tensor, lamina, linalg, memref, scf, vector, program, aten)
+DIALECTS = (func, cf, arith, math, tensor, lamina, linalg, memref, scf, vector, llvm, program, aten)
 
 RECORDS: dict[str, OpRecord] = {record.name: record for dialect in DIALECTS for record in dialect.RECORDS}
 OWN_DIALECTS = frozenset(record.dialect for record in RECORDS.values())
