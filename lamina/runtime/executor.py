@@ -277,4 +277,4 @@ def constant_tensor(value: DenseElementsAttr) -> torch.Tensor:
     dtype = TO_TORCH[element]
     if flat.dtype != dtype:
         flat = flat.view(dtype)
-    return flat.expand(shape).clone() if value.is_splat else flat.reshape(shape)
+    return flat[0].expand(shape).clone() if value.is_splat else flat.reshape(shape)

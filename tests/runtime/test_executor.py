@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from lamina.ir.attributes import UNIT, integers
+from lamina.ir.attributes import UNIT, DenseElementsAttr, integers
 from lamina.ir.core import Block, Builder, Operation, Region, Value, lookup, make_module
 from lamina.ir.ops.program import object_type
 from lamina.ir.types import FunctionType, TensorType, Type, f32, i64
@@ -183,3 +183,15 @@ def test_a_pointwise_kernel_writes_over_its_argument() -> None:
     assert torch.equal(a, torch.full((4,), 2.0))
     assert run.arena_bytes == 0
     assert "copy_(" not in run.source
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3), (0, 3)])
+def test_constants(shape: tuple[int, ...]) -> None:
+    program = Program(tensor(3))
+    constant = DenseElementsAttr.splat(2.5, tensor(*shape))
+    value = program.build.value("arith.constant", (), tensor(*shape), {"value": constant})
+    run = program.finish(value)
+    first = run([torch.zeros(3)])[0]
+    assert torch.equal(first, torch.full(shape, 2.5))
+    first.zero_()
+    assert torch.equal(run([torch.zeros(3)])[0], torch.full(shape, 2.5))
