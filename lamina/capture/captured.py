@@ -55,8 +55,7 @@ class Captured:
 
     def guards_text(self) -> str:
         """One line a guard: what is assumed."""
-        ordered = sorted(self.guards.guards, key=lambda guard: guard.rank)
-        return "\n".join(f"{guard.subject}: {guard.expected}" for guard in ordered)
+        return "\n".join(f"{guard.subject}: {guard.expected}" for guard in self.guards.ordered())
 
     def generated_text(self) -> str:
         """The generated functions, for debugging."""

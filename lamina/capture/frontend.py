@@ -18,7 +18,7 @@ from lamina.capture.opcodes.table import all_handlers
 from lamina.capture.rebuild import Rebuilder
 from lamina.capture.side_effects import collect_side_effects
 from lamina.capture.sources import Argument, Fixed
-from lamina.capture.tensor_guards import guard_tensor, has_shared_storage, share_memory
+from lamina.capture.tensor_guards import has_shared_storage, share_memory
 from lamina.capture.values.tracing_world import TracingWorld
 from lamina.errors import Unsupported
 
@@ -135,7 +135,7 @@ def guard_call(world: TracingWorld, args: tuple[Any, ...], kwargs: dict[str, Any
         lambda writer: f"tuple(kwargs) == {writer.constant(names)}" if names else "not kwargs",
     )
     for value, source in world.importer.tensor_sources:
-        guard_tensor(guards, source, value)
+        guards.tensor(source, value.real)
     guards.guards += before
     world.finish_guards()
 

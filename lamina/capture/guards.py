@@ -16,8 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from lamina.capture.generated import Writer
 from lamina.capture.sources import Attribute, Fixed, Source
+from lamina.capture.tensor_guards import TensorFacts, native_checker
 
 Condition = Callable[[Writer], str]
 """Writes a guard's test: an expression that is true when the assumption holds."""
@@ -32,6 +35,8 @@ class Guard:
     subject: str
     expected: str
     actual: Condition | None = None
+    tensor: torch.Tensor | None = None
+    """The tensor, where the guard is about a tensor's metadata: those are checked together."""
 
 
 ARGUMENTS, MODES, FLAGS, OBJECTS = 0, 1, 2, 3
@@ -62,7 +67,7 @@ def equal_constant(writer: Writer, variable: str, value: Any) -> str:
 def equal_float(writer: Writer, variable: str, value: float) -> str:
     if math.isnan(value):
         return f"{variable} != {variable}"
-    if value != 0.0:
+    if value != 0.0:  # -0.0 == 0.0, so zero needs its sign
         return f"{variable} == {writer.constant(value)}"
     writer.namespace["copysign"] = math.copysign
     return f"{variable} == 0.0 and copysign(1.0, {variable}) == {math.copysign(1.0, value)!r}"
@@ -107,9 +112,13 @@ class GuardSet:
         )
 
     def constant(self, source: Source, value: Any) -> None:
-        self.on_value(
-            source, "constant", describe(value), lambda writer, name: equal_constant(writer, name, value)
-        )
+        def test(writer: Writer, name: str) -> str:
+            equal = equal_constant(writer, name, value)
+            # A fixed object usually still holds the very same constant, which one comparison tells.
+            is_worth = source.is_fixed and type(value) in (int, float, str)
+            return f"{name} is {writer.name_constant(value)} or {equal}" if is_worth else equal
+
+        self.on_value(source, "constant", describe(value), test)
 
     def kind(self, source: Source, kind: type) -> None:
         self.on_value(
@@ -149,18 +158,54 @@ class GuardSet:
             second.expression,
         )
 
+    def tensor(self, source: Source, tensor: torch.Tensor) -> None:
+        """Guard the metadata of an input tensor."""
+        if not self.is_new("tensor", source.key):
+            return
+        facts = TensorFacts(tensor)
+        self.guards.append(
+            Guard(
+                rank_of(source),
+                lambda writer: facts.condition(writer, source.expression(writer)),
+                source.describe(),
+                describe(tensor),
+                source.expression,
+                tensor,
+            )
+        )
+
+    def _write_tensors(self, writer: Writer, guards: list[Guard]) -> None:
+        """One native check for many tensors, or a Python test for each."""
+        check = native_checker([guard.tensor for guard in guards if guard.tensor is not None])
+        if check is None:
+            for guard in guards:
+                writer.add(f"if not ({guard.condition(writer)}): return False")
+            return
+        names = ", ".join(guard.actual(writer) for guard in guards if guard.actual is not None)
+        writer.add(f"if not {writer.constant(check)}({names}): return False")
+
+    def ordered(self) -> list[Guard]:
+        """All guards, likeliest to fail first; within a rank in the order of discovery."""
+        return sorted(self.guards, key=lambda guard: guard.rank)
+
     def build_check(self) -> tuple[Callable[..., bool], str]:
         """`check(args, kwargs)` and its text."""
         writer = Writer("check", "args, kwargs")
-        for guard in sorted(self.guards, key=lambda guard: guard.rank):
-            condition = guard.condition(writer)
-            writer.add(f"if not ({condition}): return False")
+        about_tensors = [guard for guard in self.guards if guard.tensor is not None]
+        others = [guard for guard in self.ordered() if guard.tensor is None]
+        # The shape of the call comes first of all: it makes reading the arguments safe.
+        for guard in others[:2]:
+            writer.add(f"if not ({guard.condition(writer)}): return False")
+        self._write_tensors(writer, [guard for guard in about_tensors if guard.rank == ARGUMENTS])
+        for guard in others[2:]:
+            writer.add(f"if not ({guard.condition(writer)}): return False")
+        self._write_tensors(writer, [guard for guard in about_tensors if guard.rank != ARGUMENTS])
         writer.add("return True")
         return writer.build(guarded=True), writer.text(guarded=True)
 
     def explain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The first guard that fails for these arguments, with what was expected and what is there."""
-        for guard in sorted(self.guards, key=lambda guard: guard.rank):
+        for guard in self.ordered():
             writer = Writer("test", "args, kwargs")
             condition = guard.condition(writer)
             writer.add(f"return bool({condition})")

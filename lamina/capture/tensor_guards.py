@@ -6,29 +6,12 @@ fetched anew in each call, so a replaced one is fine as long as its metadata is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from lamina.capture.generated import Writer
-from lamina.capture.guards import GuardSet, describe, rank_of
-from lamina.capture.sources import Source
-from lamina.capture.values.tensor import TensorValue
-
-
-def guard_tensor(guards: GuardSet, source: Source, value: TensorValue) -> None:
-    """Guard the metadata of one input tensor."""
-    tensor: torch.Tensor = value.real
-    expected = describe(tensor)
-    facts = TensorFacts(tensor)
-    if guards.is_new("tensor", source.key):
-        guards.add(
-            rank_of(source),
-            source.describe(),
-            expected,
-            lambda writer: facts.condition(writer, source.expression(writer)),
-            source.expression,
-        )
 
 
 class TensorFacts:
@@ -61,12 +44,54 @@ class TensorFacts:
         return " and ".join(parts)
 
 
+def native_checker(tensors: list[torch.Tensor]) -> Callable[..., bool] | None:
+    """torch's own C++ check of the same facts for many tensors at once, or None where it is not to be had."""
+    maker = _find_native_checker()
+    if maker is None or not tensors:
+        return None
+    check: Callable[..., bool] = maker(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+    return check if check(*tensors) else None
+
+
+_native: list[Any] = []
+
+
+def _find_native_checker() -> Any:
+    """The private class, proved once on tensors that differ in one fact each."""
+    if not _native:
+        _native.append(_probe_native_checker())
+    return _native[0]
+
+
+def _probe_native_checker() -> Any:
+    try:
+        from torch._C._dynamo.guards import TensorGuards  # type: ignore[import-not-found]
+
+        base = torch.zeros(2, 3)
+        check = TensorGuards(base, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+        others = [
+            torch.zeros(2, 3, dtype=torch.float64),
+            torch.zeros(2, 4),
+            torch.zeros(3, 2).t(),
+            torch.zeros(2, 3, requires_grad=True),
+            torch.nn.Parameter(torch.zeros(2, 3), requires_grad=False),
+            torch.zeros(2, 3, device="meta"),
+            torch.zeros(2, 3, dtype=torch.complex64).conj(),
+            torch.zeros(6),
+            3,
+        ]
+        is_sound = check(base) is True and not any(check(other) for other in others)
+    except Exception:
+        return None
+    return TensorGuards if is_sound else None
+
+
 def share_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Whether two tensors use one storage (overlapping or not: views of one storage are told apart nowhere)."""
+    """Whether two tensors use one storage, overlapping or not."""
     return first.untyped_storage()._cdata == second.untyped_storage()._cdata
 
 
 def has_shared_storage(tensors: list[Any]) -> bool:
-    """Whether any two of the tensors share a storage; used at call time where the graph mutates an input."""
+    """Whether any two of the tensors share a storage; asked at call time where the graph writes to an input."""
     seen = {tensor.untyped_storage()._cdata for tensor in tensors}
     return len(seen) != len(tensors)

@@ -208,6 +208,9 @@ class Importer:
     # containers
 
     def _bring_tuple(self, value: Any, kind: type, source: Source) -> Value:
+        if source.is_fixed and kind is tuple and all(type(item) in IMMUTABLE for item in value):
+            self.guards.identity(source, value)
+            return value
         self.guards.kind(source, kind)
         self.guards.length(source, len(value))
         if kind is frozenset:

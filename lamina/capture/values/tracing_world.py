@@ -24,6 +24,7 @@ from lamina.capture.values.trust import is_library_file, is_trusted_module
 from lamina.capture.values.world import World
 
 COMPARING = frozenset(native for native, *_ in COMPARE.values())
+MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 DICT_FACES = (LargeDict, AttributeView)
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
@@ -148,9 +149,34 @@ class TracingWorld(World):
             return self._load_function_attribute(owner, name)
         if kind is types.ModuleType or issubclass(kind, types.ModuleType):
             return self._load_module_attribute(owner, name)
+        if issubclass(kind, torch.nn.Module):
+            found = self._load_module_entry(owner, kind, name)
+            if found is not MISSING:
+                return found
         if kind is types.MethodType and not hasattr(types.MethodType, name):
             return self.load_attribute(owner.__func__, name)
         return attributes.load_attribute(self, owner, name)
+
+    def _load_module_entry(self, owner: torch.nn.Module, kind: type, name: str) -> Value:
+        """A parameter, buffer or submodule of a module from outside, or MISSING.
+
+        Module.__setattr__ keeps names in its tables and own attributes apart, so no guard says that the name is
+        not an own attribute.
+        """
+        state = self.importer.states.get(id(owner))
+        if state is None or name in state.known or name in owner.__dict__:
+            return MISSING
+        if find_in_type(kind, "__getattr__") is not torch.nn.Module.__getattr__:
+            return MISSING
+        if find_in_type(kind, name) is not MISSING:
+            return MISSING
+        if find_in_type(kind, "__getattribute__") is not object.__getattribute__:
+            return MISSING
+        for table in MODULE_TABLES:
+            entries = self.read_instance_raw(owner, table)
+            if entries is not MISSING and entries is not None and name in entries:
+                return self.read_entry(owner, entries, table, name)
+        return MISSING
 
     def _load_tensor_attribute(self, owner: TensorValue, name: str) -> Value:
         if owner.real is not None and owner.source is not None:
