@@ -16,7 +16,7 @@ from lamina.capture.machine.loop import Machine
 from lamina.capture.machine.signals import TracingStopped, Value, stop
 from lamina.capture.opcodes.table import all_handlers
 from lamina.capture.rebuild import Rebuilder
-from lamina.capture.side_effects import collect_side_effects
+from lamina.capture.side_effects import SideEffects, collect_side_effects
 from lamina.capture.sources import Argument, Fixed
 from lamina.capture.tensor_guards import has_shared_storage, share_memory
 from lamina.capture.values.tracing_world import TracingWorld
@@ -115,6 +115,7 @@ def assemble(
         if not value.node.users:
             builder.graph.erase_node(value.node)
     inputs = [value for value in inputs if value.node.users]
+    guard_written_objects(world, effects)
     guard_call(world, args, kwargs)
     mutated = guard_mutation(world, inputs)
     graph_module = torch.fx.GraphModule(torch.nn.Module(), builder.graph)
@@ -138,6 +139,19 @@ def guard_call(world: TracingWorld, args: tuple[Any, ...], kwargs: dict[str, Any
         guards.tensor(source, value.real)
     guards.guards += before
     world.finish_guards()
+
+
+def guard_written_objects(world: TracingWorld, effects: SideEffects) -> None:
+    """A container or object that is written to must not be another one of the program's under a second path."""
+    importer = world.importer
+    known = [(type(record.original), record.source) for record in importer.copies.values()]
+    known += [(type(state.owner), state.source) for state in importer.states.values()]
+    written = [(type(write.record.original), write.record.source) for write in effects.containers]
+    written += [(kind, source) for kind, source in known if any(write.source is source for write in effects.attributes)]
+    for kind, source in written:
+        for other_kind, other in known:
+            if other is not source and other_kind is kind:
+                world.guards.distinct(source, other)
 
 
 def guard_mutation(world: TracingWorld, inputs: list[Any]) -> list[int]:

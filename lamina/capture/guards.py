@@ -158,6 +158,18 @@ class GuardSet:
             second.expression,
         )
 
+    def distinct(self, first: Source, second: Source) -> None:
+        """The two paths lead to different objects."""
+        if (first.is_fixed and second.is_fixed) or not self.is_new("distinct", first.key, second.key):
+            return
+        self.add(
+            ARGUMENTS,
+            second.describe(),
+            f"is not the object at {first.describe()}",
+            lambda writer: f"{first.expression(writer)} is not {second.expression(writer)}",
+            second.expression,
+        )
+
     def tensor(self, source: Source, tensor: torch.Tensor) -> None:
         """Guard the metadata of an input tensor."""
         if not self.is_new("tensor", source.key):

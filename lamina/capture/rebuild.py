@@ -121,7 +121,7 @@ class Rebuilder:
         if kind is dict:
             return self._fill_dict(value, "{}", dict)
         if kind is collections.OrderedDict:
-            return self._fill_dict(value, f"{self._name(kind)}()", dict)
+            return self._fill_dict(value, f"{self._name(kind)}()", kind)
         if kind is collections.defaultdict:
             return self._fill_dict(value, f"{self._name(kind)}({self.express(value.default_factory)})", dict)
         if kind is slice:

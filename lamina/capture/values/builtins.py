@@ -346,7 +346,21 @@ def model_build_class(world: Any, arguments: Arguments, keywords: Keywords) -> V
     made = world.call(meta, (name, tuple(bases), names), keywords)
     if isinstance(cell, types.CellType):
         world.note_cell(cell)
+    if isinstance(made, type):
+        world.note_class(made)
     return made
+
+
+def model_cached_property(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """`functools.cached_property.__get__`, without its lock."""
+    descriptor, instance, *_ = arguments
+    if instance is None:
+        return descriptor
+    value = world.read_instance(instance, descriptor.attrname)
+    if value is MISSING:
+        value = world.call(descriptor.func, (instance,), {})
+        world.write_instance(instance, descriptor.attrname, value)
+    return value
 
 
 def model_exc_info(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -457,6 +471,7 @@ MODELS: dict[Any, Model] = {
     # These write classes by compiling text; what they make is then run in the machine.
     dataclasses._process_class: run_natively(dataclasses._process_class),  # type: ignore[attr-defined]
     collections.namedtuple: run_natively(collections.namedtuple),
+    functools.cached_property.__get__: model_cached_property,
     operator.getitem: model_getitem,
     operator.contains: model_contains,
     **{native: delegate_operator(symbol) for symbol, (native, *_) in operators.BINARY.items()},

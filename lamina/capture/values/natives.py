@@ -85,20 +85,28 @@ def is_pure_native(callee: Any) -> bool:
         return is_pure_class(callee)
     owner = getattr(callee, "__self__", None)
     name = getattr(callee, "__name__", "")
-    if owner is None or isinstance(owner, types.ModuleType):
+    if owner is None or isinstance(owner, types.ModuleType) or is_binding_record(owner):
         holder = getattr(callee, "__objclass__", None)
         if holder is not None:
             return is_pure_holder(holder, name)
         module = getattr(callee, "__module__", None) or getattr(owner, "__name__", None)
         if module == "builtins":
             return name not in IMPURE_BUILTINS
-        return module in PURE_MODULES or (module is not None and module.startswith("torch") and name in TORCH_QUERIES)
+        if module is not None and module.startswith("torch"):
+            return name in TORCH_QUERIES
+        return module in PURE_MODULES
     if isinstance(owner, type):
         return is_pure_class(owner) or name in PURE_SLOTS
     holder = getattr(callee, "__objclass__", None)
     if holder is not None:
         return is_pure_holder(holder, name)
     return isinstance(owner, PURE_OWNERS) or type(owner).__module__ in PURE_MODULES
+
+
+def is_binding_record(owner: Any) -> bool:
+    """Whether the `__self__` of a native function is only pybind11's record of it."""
+    name = type(owner).__name__
+    return name == "PyCapsule" or name.startswith("pybind11")
 
 
 def is_pure_class(kind: type) -> bool:
@@ -143,7 +151,20 @@ def runs_python_when_compared(kind: type) -> bool:
     return any(is_python_method(find_in_type(kind, name)) for name in ("__eq__", "__repr__", "__str__", "__lt__"))
 
 
+PRINTERS = frozenset({"repr", "str", "ascii", "format", "hash"})
 DEEP_READERS = frozenset({"index", "count", "remove", "repr", "str", "ascii", "format", "__eq__", "__repr__", "join", "hash"})
+
+
+def check_readers(callee: Any, arguments: tuple[Any, ...]) -> None:
+    """Stop where `callee` would compare or print elements through Python-level methods."""
+    name = getattr(callee, "__name__", "")
+    if name not in DEEP_READERS:
+        return
+    owner = getattr(callee, "__self__", None)
+    if isinstance(owner, CONTAINERS):
+        check_plain((owner, *arguments), name)
+    elif name in PRINTERS:
+        check_plain(arguments, name)
 
 
 def describe_native(callee: Any) -> str:

@@ -182,6 +182,16 @@ class Importer:
         if first.key != source.key:
             self.guards.same(first, source)
 
+    def find_source(self, value: Value) -> Source | None:
+        """Where a tensor, container or object of the program comes from, if from outside."""
+        if type(value) is TensorValue:
+            return value.source  # type: ignore[no-any-return]
+        copied = self.copy_ids.get(id(value))
+        if copied is not None:
+            return copied.source
+        state = self.states.get(id(value))
+        return None if state is None else state.source
+
     def _keep(self, value: Value, source: Source) -> None:
         self._sources[id(value)] = source
         self._kept.append(value)

@@ -98,6 +98,14 @@ def set_mode(function: Callable[..., Any]) -> Model:
     return model
 
 
+def model_autocast(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """`torch.autocast(...)` only reads defaults of its device; they are guarded."""
+    device = arguments[0] if arguments else keywords["device_type"]
+    world.guard_query(f"autocast dtype of {device}", functools.partial(torch.get_autocast_dtype, device))
+    world.guard_query("autocast cache", torch.is_autocast_cache_enabled)
+    return torch.autocast(*arguments, **keywords)
+
+
 def model_autocast_enter(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     context = arguments[0]
     values = tuple(world.load_attribute(context, name) for name in ("device", "fast_dtype", "_enabled", "_cache_enabled"))
@@ -193,6 +201,7 @@ def collect_models() -> dict[Any, Model]:
         torch._jit_internal.is_scripting: answer(False),
         torch.is_tensor: model_is_tensor,
         torch._C._set_grad_enabled: set_mode(torch._C._set_grad_enabled),
+        torch.autocast: model_autocast,
         torch.autocast.__enter__: model_autocast_enter,
         torch.autocast.__exit__: model_autocast_exit,
         torch.inference_mode.__enter__: model_inference_enter,

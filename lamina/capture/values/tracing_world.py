@@ -87,6 +87,9 @@ class TracingWorld(World):
     def note_function(self, function: types.FunctionType) -> None:
         self.functions[id(function)] = function
 
+    def note_class(self, kind: type) -> None:
+        self.classes[id(kind)] = kind
+
     def load_cell(self, cell: types.CellType) -> Value:
         if id(cell) in self.cells:
             return super().load_cell(cell)
@@ -303,7 +306,12 @@ class TracingWorld(World):
     def is_same(self, left: Value, right: Value) -> bool:
         if type(left) is LargeDict and type(right) is LargeDict:
             return left.original is right.original
-        return left is right
+        if left is right:
+            return True
+        first, second = self.importer.find_source(left), self.importer.find_source(right)
+        if first is not None and second is not None:
+            self.guards.distinct(first, second)
+        return False
 
     def type_of(self, value: Value) -> type:
         kind = type(value)
@@ -328,7 +336,7 @@ class TracingWorld(World):
     # calls
 
     def find_model(self, callee: Value) -> Any:
-        model = torch_calls.TORCH_MODELS.get(callee) if not isinstance(callee, type) else None
+        model = torch_calls.TORCH_MODELS.get(callee)
         return model if model is not None else super().find_model(callee)
 
     def call_python(
@@ -355,8 +363,7 @@ class TracingWorld(World):
                 f"{natives.describe_native(callee)} is native code that the machine does not know",
                 "call it outside the compiled function",
             )
-        if getattr(callee, "__name__", "") in natives.DEEP_READERS:
-            natives.check_plain((getattr(callee, "__self__", None), *arguments), callee.__name__)
+        natives.check_readers(callee, arguments)
         return callee(*arguments, **keywords)
 
     def _call_reference(self, reference: Any) -> Value:
@@ -418,14 +425,16 @@ class TracingWorld(World):
     def start_guards(self) -> None:
         """Guards on the thread-wide modes that every trace depends on."""
         for name, query in MODE_QUERIES:
-            value = query()
-            self.guards.add(
-                MODES,
-                name,
-                repr(value),
-                functools.partial(write_mode, query=query, value=value),
-                functools.partial(write_query, query=query),
-            )
+            self.guard_query(name, query)
+        if torch._C._is_any_autocast_enabled():
+            stop("autocast", "the call is made under autocast", "enter autocast inside the compiled function")
+
+    def guard_query(self, name: str, query: Any) -> None:
+        """Guard what a function without arguments says about a mode now."""
+        value = query()
+        if self.guards.is_new("query", name):
+            write = functools.partial(write_mode, query=query, value=value)
+            self.guards.add(MODES, name, repr(value), write, functools.partial(write_query, query=query))
 
 
 def write_query(writer: Any, query: Any) -> str:

@@ -49,6 +49,9 @@ class World:
     def note_function(self, function: types.FunctionType) -> None:
         """A function made inside the program."""
 
+    def note_class(self, kind: type) -> None:
+        """A class made inside the program."""
+
     def load_cell(self, cell: types.CellType) -> Value:
         try:
             return cell.cell_contents
