@@ -131,8 +131,7 @@ def _batch_norm(
     """Batch norm in training writes its running statistics, though its schema does not say so."""
     if not training:
         return NotImplemented
-    if tensor.dim() < 2:
-        raise Unsupported("batch-norm", "batch norm in training of a tensor without channels")
+    _check_training_norm(tensor)
     if running_mean is None or running_var is None:
         empty = (tensor, weight, bias, training, momentum, eps)
         return aten._native_batch_norm_legit.no_stats(*empty)[0]
@@ -156,12 +155,21 @@ def _native_batch_norm(
 ) -> Any:
     if not training or running_mean is None or running_var is None:
         return NotImplemented
+    _check_training_norm(tensor)
     results = aten._native_batch_norm_legit_functional.default(
         tensor, weight, bias, running_mean, running_var, training, momentum, eps
     )
     running_mean.copy_(results[3])
     running_var.copy_(results[4])
     return results[:3]
+
+
+def _check_training_norm(tensor: Tensor) -> None:
+    if tensor.dim() < 2:
+        raise Unsupported("batch-norm", "batch norm in training of a tensor without channels")
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        # torch's shape rule gives the statistics another dtype than its kernel does.
+        raise Unsupported("batch-norm", f"batch norm in training over {tensor.dtype}")
 
 
 def _triangle_indices(func: Any) -> Callable[..., Tensor]:

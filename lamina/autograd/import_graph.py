@@ -97,36 +97,48 @@ class Importer:
         value = None if node.meta.get("effects") else self.lower(node)
         return self.library_call(node) if value is None else value
 
-    def lower(self, node: fx.Node) -> Value | None:
-        """The node's value from kernel ops, or None where it stays a library call."""
+    def lower(self, node: fx.Node) -> Value | list[Value] | None:
+        """The node's value or values from kernel ops, or None where it stays a library call."""
         lowering = LOWERINGS.get(str(node.target))
+        if lowering is None:
+            return None
         fake = node.meta["val"]
-        if lowering is None or not isinstance(fake, Tensor) or not self.is_kernel_node(node, fake):
+        fakes = [fake] if isinstance(fake, Tensor) else list(fake or ())
+        if not self.is_kernel_node(node, fakes):
             return None
         args = fx.map_arg(node.args, self.values.__getitem__)
         kwargs = fx.map_arg(node.kwargs, self.values.__getitem__)
-        arguments = argument_values(node.target, args, kwargs)
-        type_ = ir_type(fake)
-        call = Call(str(node.target), arguments, tuple(fake.shape), type_.element)
+        types = tuple(ir_type(item) for item in fakes)
+        call = Call(str(node.target), argument_values(node.target, args, kwargs), types)
         value = lowering(self.emitter, call)
-        if value is not None and value.type is not type_:
+        given = (
+            ()
+            if value is None
+            else (value.type,)
+            if isinstance(value, Value)
+            else tuple(v.type for v in value)
+        )
+        if value is not None and given != types:
             raise CompilerBug(
-                f"the lowering of {node.target} gives {value.type}, eager {type_}",
+                f"the lowering of {node.target} gives {given}, eager {types}",
                 location=node.meta.get("location"),
                 operation=str(node.target),
                 stage="import_graph",
             )
         return value
 
-    def is_kernel_node(self, node: fx.Node, fake: Tensor) -> bool:
+    def is_kernel_node(self, node: fx.Node, fakes: list[Any]) -> bool:
         """Whether kernels have all of the node's element types."""
-        if SCALAR_OF.get(fake.dtype) not in KERNEL_SCALARS or fake.device.type != "cpu":
-            return False
+        for fake in fakes:
+            if not isinstance(fake, Tensor) or SCALAR_OF.get(fake.dtype) not in KERNEL_SCALARS:
+                return False
+            if fake.device.type != "cpu":
+                return False
         for operand in node.all_input_nodes:
             value = self.values[operand]
             if not isinstance(value, Value) or element(value) not in KERNEL_SCALARS:
                 return False
-        return True
+        return bool(fakes)
 
     def library_call(self, node: fx.Node) -> Any:
         """The node as a call of torch's own operator."""

@@ -128,6 +128,22 @@ def _glu(e: Emitter, call: Call) -> Value | None:
     return e.cast(e.mul(left, sigmoid(e, right)), call.element)
 
 
+def _soft_shrink(e: Emitter, x: Value, call: Call) -> Value:
+    width = float(call["lambd"])
+    above, below = e.sub(x, e.like(x, width)), e.add(x, e.like(x, width))
+    # nan stays: x * 0 rather than 0.
+    inner = e.select(e.compare("olt", x, e.like(x, -width)), below, e.mul(x, e.like(x, 0.0)))
+    return e.select(e.compare("ogt", x, e.like(x, width)), above, inner)
+
+
+def _hard_shrink(e: Emitter, x: Value, call: Call) -> Value:
+    width = float(call["lambd"])
+    is_inside = e.op(
+        "arith.andi", e.compare("oge", x, e.like(x, -width)), e.compare("ole", x, e.like(x, width))
+    )
+    return e.select(is_inside, e.like(x, 0.0), x)
+
+
 def _log_sigmoid(e: Emitter, call: Call) -> Value | None:
     """min(x, 0) - log1p(exp(-|x|))."""
     if not element(call["self"]).is_float:
@@ -153,4 +169,6 @@ LOWERINGS: dict[str, Any] = {
     "aten.threshold.default": _threshold,
     "aten._prelu_kernel.default": _prelu,
     "aten.glu.default": _glu,
+    "aten.softshrink.default": _of_float(_soft_shrink),
+    "aten.hardshrink.default": _of_float(_hard_shrink),
 }

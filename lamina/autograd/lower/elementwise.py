@@ -9,7 +9,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from lamina.autograd.lower.dtypes import HALVES, compute_type, default_float, element, promote, shape_of
+from lamina.autograd.lower.dtypes import (
+    HALVES,
+    compute_type,
+    default_float,
+    element,
+    promote,
+    round_number,
+    shape_of,
+)
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.ir import types
 from lamina.ir.core import Value
@@ -148,7 +156,7 @@ def common_operands(e: Emitter, call: Call, *names: str) -> tuple[list[Value], S
 
 
 def second_operand(e: Emitter, value: Any, common: ScalarType, shape: tuple[int, ...]) -> Value:
-    """The right operand of +, -, *, /: over half types eager keeps a single number in f32."""
+    """The right operand of * and /: over half types eager keeps a single number in f32."""
     if common not in HALVES:
         return e.operand(value, common, shape)
     if not isinstance(value, Value):
@@ -158,19 +166,25 @@ def second_operand(e: Emitter, value: Any, common: ScalarType, shape: tuple[int,
     return e.operand(value, common, shape)
 
 
-def _arithmetic(float_op: str, int_op: str, bool_op: str | None) -> Lowering:
+def _arithmetic(word: str, bool_op: str | None) -> Lowering:
+    """add, sub, mul. Of half types, add and sub round a number and alpha first; mul keeps them in f32."""
+
     def lower(e: Emitter, call: Call) -> Value | None:
         alpha = call.get("alpha", 1)
         common = promote([call["self"], call["other"]])
         if common is None or (common is types.i1 and (bool_op is None or alpha != 1)):
             return None
         a = e.operand(call["self"], common, call.shape)
-        b = second_operand(e, call["other"], common, call.shape)
+        if word == "mul":
+            b = second_operand(e, call["other"], common, call.shape)
+        else:
+            b = e.operand(call["other"], common, call.shape)
         if alpha != 1:
-            b = e.mul(b, e.like(b, alpha))
-        op = bool_op if common is types.i1 else float_op if common.is_float else int_op
-        assert op is not None
-        return e.cast(e.op(op, a, b), call.element)
+            b = e.mul(b, e.like(b, round_number(alpha, common)))
+        if common is types.i1:
+            assert bool_op is not None
+            return e.op(bool_op, a, b)
+        return e.cast(e.op(f"arith.{word}{'f' if common.is_float else 'i'}", a, b), call.element)
 
     return lower
 
@@ -182,7 +196,7 @@ def _reversed_subtract(e: Emitter, call: Call) -> Value | None:
     b = e.operand(call["self"], common, call.shape)
     alpha = call.get("alpha", 1)
     if alpha != 1:
-        b = e.mul(b, e.like(b, alpha))
+        b = e.mul(b, e.like(b, round_number(alpha, common)))
     return e.cast(e.sub(e.operand(call["other"], common, call.shape), b), call.element)
 
 
@@ -221,9 +235,7 @@ def _is_safe_divisor(value: Any) -> bool:
 
 
 def _floor_divide(e: Emitter, call: Call) -> Value | None:
-    return _divide_mode(
-        e, Call(call.name, {**call.arguments, "rounding_mode": "floor"}, call.shape, call.element)
-    )
+    return _divide_mode(e, Call(call.name, {**call.arguments, "rounding_mode": "floor"}, call.results))
 
 
 def _floor_divide_floats(e: Emitter, a: Value, b: Value) -> Value:
@@ -455,6 +467,47 @@ def _lerp(e: Emitter, call: Call) -> Value | None:
     return e.cast(e.select(is_near, near, far), common)
 
 
+def _x_log_y(e: Emitter, call: Call) -> Value | None:
+    """x * log(y), 0 where x is 0, nan where y is."""
+    common = promote([call["self"], call["other"]])
+    if common is None:
+        return None
+    common = common if common.is_float else default_float()
+    x, y = (e.operand(call[name], common, call.shape) for name in ("self", "other"))
+    product = e.mul(x, e.op("math.log", y))
+    product = e.select(e.compare("oeq", x, e.like(x, 0.0)), e.like(x, 0.0), product)
+    return e.cast(e.select(e.compare("une", y, y), y, product), call.element)
+
+
+def _log_add_exp(e: Emitter, call: Call) -> Value | None:
+    operands = common_operands(e, call, "self", "other")
+    if operands is None or not operands[1].is_float:
+        return None
+    (a, b), _ = operands
+    largest = e.maximum(a, b)
+    total = e.add(e.op("math.exp", e.sub(a, largest)), e.op("math.exp", e.sub(b, largest)))
+    # Equal infinities would make inf - inf.
+    is_infinite = e.compare("oeq", e.op("math.absf", largest), e.like(a, math.inf))
+    is_same = e.op("arith.andi", is_infinite, e.compare("oeq", a, b))
+    return e.cast(e.select(is_same, a, e.add(largest, e.op("math.log", total))), call.element)
+
+
+def _logit(e: Emitter, call: Call) -> Value | None:
+    if not element(call["self"]).is_float or call["eps"] is not None:
+        return None
+    x = e.widen(call["self"])
+    return e.cast(e.op("math.log", e.div(x, e.sub(e.like(x, 1.0), x))), call.element)
+
+
+def _heaviside(e: Emitter, call: Call) -> Value | None:
+    operands = common_operands(e, call, "self", "values")
+    if operands is None or operands[1] is types.i1:
+        return None
+    (x, values), _ = operands
+    step = e.select(e.compare("olt", x, e.like(x, 0)), e.like(x, 0), e.like(x, 1))
+    return e.cast(e.select(e.compare("oeq", x, e.like(x, 0)), values, step), call.element)
+
+
 def _nan_to_num(e: Emitter, call: Call) -> Value | None:
     value = call["self"]
     scalar = element(value)
@@ -505,9 +558,9 @@ def _table() -> dict[str, Lowering]:
     for name, op in BITWISE.items():
         table |= _both(name, _bitwise(op)) | {f"aten.{name}.Scalar_Tensor": _bitwise(op)}
     table |= {f"aten.logical_{word}.default": _logical(f"arith.{word}i") for word in ("and", "or", "xor")}
-    table |= _both("add", _arithmetic("arith.addf", "arith.addi", "arith.ori"))
-    table |= _both("sub", _arithmetic("arith.subf", "arith.subi", None))
-    table |= _both("mul", _arithmetic("arith.mulf", "arith.muli", "arith.andi"))
+    table |= _both("add", _arithmetic("add", "arith.ori"))
+    table |= _both("sub", _arithmetic("sub", None))
+    table |= _both("mul", _arithmetic("mul", "arith.andi"))
     table |= _both("rsub", _reversed_subtract) | _both("div", _divide) | _both("remainder", _remainder)
     table |= {"aten.div.Tensor_mode": _divide_mode, "aten.div.Scalar_mode": _divide_mode}
     table |= _both("fmod", _fmod) | {"aten.floor_divide.default": _floor_divide}
@@ -552,6 +605,12 @@ SINGLE: dict[str, Lowering] = {
     "aten.addcdiv.default": _add_product("div"),
     "aten.lerp.Scalar": _lerp,
     "aten.lerp.Tensor": _lerp,
+    "aten.xlogy.Tensor": _x_log_y,
+    "aten.xlogy.Scalar_Other": _x_log_y,
+    "aten.xlogy.Scalar_Self": _x_log_y,
+    "aten.logaddexp.default": _log_add_exp,
+    "aten.logit.default": _logit,
+    "aten.heaviside.default": _heaviside,
     "aten.nan_to_num.default": _nan_to_num,
     "aten._to_copy.default": _cast,
     "aten.clone.default": _same,

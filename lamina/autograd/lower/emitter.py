@@ -20,12 +20,22 @@ from lamina.ir.types import ScalarType, TensorType
 
 @dataclass(slots=True)
 class Call:
-    """One ATen call to lower: its arguments by schema name, tensors as values; its result's metadata."""
+    """One ATen call to lower: its arguments by schema name, tensors as values; its results' types.
+
+    shape and element are those of the first result.
+    """
 
     name: str
     arguments: dict[str, Any]
-    shape: tuple[int, ...] = ()
-    element: ScalarType = types.none
+    results: tuple[TensorType, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.results[0].shape  # type: ignore[return-value]
+
+    @property
+    def element(self) -> ScalarType:
+        return self.results[0].element
 
     def __getitem__(self, name: str) -> Any:
         return self.arguments[name]

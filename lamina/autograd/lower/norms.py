@@ -1,11 +1,11 @@
-"""Softmax, normalisation and cross entropy, from reductions and elementwise ops."""
+"""Softmax and normalisation, from reductions and elementwise ops."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from lamina.autograd.lower.dtypes import HALVES, compute_type, element, shape_of
+from lamina.autograd.lower.dtypes import compute_type, element, shape_of
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.autograd.lower.reductions import centred_squares, mean
 from lamina.ir import types
@@ -117,9 +117,9 @@ def _batch_norm(e: Emitter, call: Call) -> Value | None:
     average, spread = call["running_mean"], call["running_var"]
     if call["training"] or average is None or spread is None:
         return None
-    if not _is_float_or_none(value, weight, bias, average, spread) or element(value) in HALVES:
+    if not _is_float_or_none(value, weight, bias, average, spread):
         return None
-    x = value
+    x = e.widen(value)
     scalar, shape = element(x), shape_of(x)
     average, spread = e.cast(average, scalar), e.cast(spread, scalar)
     alpha = e.op("math.rsqrt", e.add(spread, e.like(spread, call["eps"])))
@@ -128,44 +128,8 @@ def _batch_norm(e: Emitter, call: Call) -> Value | None:
     beta = e.op("arith.negf", e.mul(average, alpha))
     if bias is not None:
         beta = e.sub(e.cast(bias, scalar), e.mul(average, alpha))
-    return e.add(e.mul(x, e.broadcast(alpha, shape, [1])), e.broadcast(beta, shape, [1]))
-
-
-def _cross_entropy(e: Emitter, call: Call) -> Value | None:
-    """Class indices, no weights, no smoothing. A target outside the classes is asserted against."""
-    logits, target = call["self"], call["target"]
-    shape, target_shape = shape_of(logits), shape_of(target)
-    if call["weight"] is not None or call["label_smoothing"] or element(target) is not types.i64:
-        return None
-    if not element(logits).is_float or not shape or 0 in shape or len(target_shape) != len(shape) - 1:
-        return None
-    dim = 0 if len(shape) == 1 else 1
-    scores = log_softmax(e, e.widen(logits), dim)
-    kept = [k for k in range(len(shape)) if k != dim]
-    is_target = e.compare("oeq", e.iota(dim, shape), e.broadcast(target, shape, kept))
-    loss = e.reduce("add", e.select(is_target, scores, e.like(scores, 0.0)), [dim])
-    loss = e.op("arith.negf", loss)
-    counts = e.compare("une", target, e.like(target, call["ignore_index"]))
-    _assert_classes(e, target, counts, shape[dim])
-    loss = e.select(counts, loss, e.like(loss, 0.0))
-    if call["reduction"] == 0:
-        return e.cast(loss, call.element)
-    everything = list(range(len(target_shape)))
-    total = e.reduce("add", loss, everything)
-    if call["reduction"] == 1:
-        number = e.reduce("add", e.cast(counts, types.i64), everything)
-        total = e.div(total, e.cast(number, element(total)))
-    return e.cast(total, call.element)
-
-
-def _assert_classes(e: Emitter, target: Value, counts: Value, classes: int) -> None:
-    is_class = e.op(
-        "arith.andi",
-        e.compare("oge", target, e.like(target, 0)),
-        e.compare("olt", target, e.like(target, classes)),
-    )
-    is_right = e.op("arith.ori", is_class, e.logical_not(counts))
-    e.require(is_right, "cross_entropy: a target is out of bounds")
+    result = e.add(e.mul(x, e.broadcast(alpha, shape, [1])), e.broadcast(beta, shape, [1]))
+    return e.cast(result, call.element)
 
 
 LOWERINGS: dict[str, Any] = {
@@ -177,5 +141,4 @@ LOWERINGS: dict[str, Any] = {
     "aten.group_norm.default": _group_norm,
     "aten.rms_norm.default": _rms_norm,
     "aten.batch_norm.default": _batch_norm,
-    "aten.cross_entropy_loss.default": _cross_entropy,
 }

@@ -123,6 +123,58 @@ def _deviation(e: Emitter, call: Call) -> Value | None:
     return _finish(e, call, e.op("math.sqrt", variance(e, value, dims, _correction(call))))
 
 
+def _moments(is_deviation: bool) -> Any:
+    """(variance or deviation, mean)."""
+
+    def lower(e: Emitter, call: Call) -> list[Value] | None:
+        if not element(call["self"]).is_float or 0 in shape_of(call["self"]):
+            return None
+        value = e.widen(call["self"])
+        dims = reduced_dims(call.get("dim"), len(shape_of(value)))
+        spread = variance(e, value, dims, _correction(call))
+        spread = e.op("math.sqrt", spread) if is_deviation else spread
+        return [_finish(e, call, spread), _finish(e, call, mean(e, value, dims))]
+
+    return lower
+
+
+def _extreme_with_position(kind: str) -> Any:
+    """(value, position) along one dim."""
+
+    def lower(e: Emitter, call: Call) -> list[Value] | None:
+        value = call["self"]
+        shape = shape_of(value)
+        if element(value) is types.i1 or 0 in shape or not shape:
+            return None
+        dims = [call["dim"] % len(shape)]
+        best = e.reshape(e.reduce(kind, value, dims), call.shape)
+        return [best, e.reshape(e.reduce(f"arg{kind}", e.widen(value), dims), call.shape)]
+
+    return lower
+
+
+def _extremes(e: Emitter, call: Call) -> list[Value] | None:
+    value = call["self"]
+    if element(value) is types.i1 or 0 in shape_of(value):
+        return None
+    dims = reduced_dims(call["dim"], len(shape_of(value)))
+    return [e.reshape(e.reduce(kind, value, dims), call.shape) for kind in ("min", "max")]
+
+
+def _nan_sum(e: Emitter, call: Call) -> Value | None:
+    value = e.widen(e.cast(call["self"], call.element))
+    if not element(value).is_float:
+        return None
+    value = e.select(e.compare("une", value, value), e.like(value, 0.0), value)
+    return _finish(e, call, e.reduce("add", value, reduced_dims(call.get("dim"), len(shape_of(value)))))
+
+
+def _norm(e: Emitter, call: Call) -> Value | None:
+    order = 2 if call["p"] is None else call["p"]
+    arguments = {**call.arguments, "ord": order, "dim": call.get("dim")}
+    return _vector_norm(e, Call(call.name, arguments, call.results))
+
+
 def _log_sum_exp(e: Emitter, call: Call) -> Value | None:
     value = call["self"]
     value = e.widen(value if element(value).is_float else e.cast(value, default_float()))
@@ -183,4 +235,12 @@ LOWERINGS: dict[str, Any] = {
     "aten.std.correction": _deviation,
     "aten.logsumexp.default": _log_sum_exp,
     "aten.linalg_vector_norm.default": _vector_norm,
+    "aten.norm.ScalarOpt_dim": _norm,
+    "aten.norm.Scalar": _norm,
+    "aten.var_mean.correction": _moments(is_deviation=False),
+    "aten.std_mean.correction": _moments(is_deviation=True),
+    "aten.max.dim": _extreme_with_position("max"),
+    "aten.min.dim": _extreme_with_position("min"),
+    "aten.aminmax.default": _extremes,
+    "aten.nansum.default": _nan_sum,
 }
