@@ -50,6 +50,8 @@ def slice_meaning(
 
 def infer_concat(types: Sequence[Type], attributes: Mapping[str, Attribute]) -> tuple[Type, ...]:
     tensors, dim = [as_tensor(type_) for type_ in types], plain(attributes["dim"])
+    if not tensors:
+        raise ValueError("needs at least one operand")
     shape = list(tensors[0].shape)
     shape[dim] = sum(int(tensor.shape[dim]) for tensor in tensors)
     return (TensorType.get(tuple(shape), tensors[0].element),)
@@ -65,7 +67,11 @@ def _verify_reshape(operation: Operation) -> None:
     source, target = as_tensor(operation.operand().type), as_tensor(operation.result.type)
     groups = plain(operation.attributes["reassociation"])
     long, short = (source, target) if operation.name == "tensor.collapse_shape" else (target, source)
-    if [k for group in groups for k in group] != list(range(long.rank)) or len(groups) != short.rank:
+    # Rank 0 has no group: all sizes on the other side are 1.
+    covered = list(range(long.rank)) if short.rank else []
+    if [k for group in groups for k in group] != covered or len(groups) != short.rank:
+        raise ValueError(f"reassociation {groups} does not relate {source} and {target}")
+    if len(groups) != short.rank:
         raise ValueError(f"reassociation {groups} does not relate {source} and {target}")
     for group, size in zip(groups, short.shape, strict=True):
         product = 1
