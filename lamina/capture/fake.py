@@ -10,7 +10,11 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 DATA_DEPENDENT: tuple[type[BaseException], ...] = tuple(
     found
-    for name in ("DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedOperatorException")
+    for name in (
+        "DataDependentOutputException",
+        "DynamicOutputShapeException",
+        "UnsupportedOperatorException",
+    )
     if (found := getattr(fake_tensor, name, None)) is not None
 )
 """Raised where a result's value or shape depends on data that a fake tensor does not have."""

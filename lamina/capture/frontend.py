@@ -38,7 +38,9 @@ def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         with preserve_modes(world), deep_recursion():
             world.start_guards()
             callee = world.importer.bring(function, Fixed(function, describe_callable(function)))
-            arguments = tuple(world.importer.bring(value, Argument(index)) for index, value in enumerate(args))
+            arguments = tuple(
+                world.importer.bring(value, Argument(index)) for index, value in enumerate(args)
+            )
             keywords = {name: world.importer.bring(value, Argument(name)) for name, value in kwargs.items()}
             result = run_program(world, callee, arguments, keywords)
             grad_mode = torch.is_grad_enabled()
@@ -58,7 +60,10 @@ def run_program(
     except BaseException as error:
         raised = error
     reason = Unsupported(
-        "raises", f"the call raises {type(raised).__name__}: {raised}", None, "eager raises it at its own line"
+        "raises",
+        f"the call raises {type(raised).__name__}: {raised}",
+        None,
+        "eager raises it at its own line",
     )
     reason.__cause__ = raised
     raise TracingStopped(reason)
@@ -147,7 +152,11 @@ def guard_written_objects(world: TracingWorld, effects: SideEffects) -> None:
     known = [(type(record.original), record.source) for record in importer.copies.values()]
     known += [(type(state.owner), state.source) for state in importer.states.values()]
     written = [(type(write.record.original), write.record.source) for write in effects.containers]
-    written += [(kind, source) for kind, source in known if any(write.source is source for write in effects.attributes)]
+    written += [
+        (kind, source)
+        for kind, source in known
+        if any(write.source is source for write in effects.attributes)
+    ]
     for kind, source in written:
         for other_kind, other in known:
             if other is not source and other_kind is kind:
@@ -175,7 +184,9 @@ def guard_mutation(world: TracingWorld, inputs: list[Any]) -> list[int]:
             ARGUMENTS,
             "memory of arguments",
             "no two tensors share memory",
-            lambda writer: f"not {writer.constant(has_shared_storage)}"
-            f"([{', '.join(value.source.expression(writer) for value in movable)}])",
+            lambda writer: (
+                f"not {writer.constant(has_shared_storage)}"
+                f"([{', '.join(value.source.expression(writer) for value in movable)}])"
+            ),
         )
     return mutated

@@ -108,7 +108,10 @@ class GuardSet:
         if isinstance(source, Fixed):
             return
         self.on_value(
-            source, "identity", f"is {describe(value)}", lambda writer, name: f"{name} is {writer.constant(value)}"
+            source,
+            "identity",
+            f"is {describe(value)}",
+            lambda writer, name: f"{name} is {writer.constant(value)}",
         )
 
     def constant(self, source: Source, value: Any) -> None:
@@ -249,5 +252,3 @@ def describe(value: Any) -> str:
         return text if len(text) < 80 else text[:77] + "..."
     name = getattr(value, "__qualname__", None)
     return f"{type(value).__name__} {name}" if isinstance(name, str) else f"a {type(value).__qualname__}"
-
-

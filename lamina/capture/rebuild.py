@@ -1,9 +1,9 @@
 """Writes `finish`: makes the user's result out of the graph's outputs and replays side effects on real objects.
 
-    v0 = args[1]                    what must be read is read before anything is written
-    n1 = OrderedDict.__new__(c0)    objects made in the program are made anew in each call
-    v0.__dict__['keys'] = outputs[2]
-    return n1
+v0 = args[1]                    what must be read is read before anything is written
+n1 = OrderedDict.__new__(c0)    objects made in the program are made anew in each call
+v0.__dict__['keys'] = outputs[2]
+return n1
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.side_effects import AttributeWrite, ContainerWrite, SideEffects
 from lamina.capture.values.attribute_view import AttributeView
-from lamina.capture.values.outside import BY_EQUALITY, BY_IDENTITY, IMMUTABLE, LargeDict
+from lamina.capture.values.outside import BY_EQUALITY, BY_IDENTITY, IMMUTABLE, LargeDict, dict_base
 from lamina.capture.values.tensor import TensorMethod, TensorValue
 
 HEAP_TYPE = 1 << 9
@@ -90,7 +90,9 @@ class Rebuilder:
         if kind is AttributeView:
             return self.writer.read(f"{value.state.source.expression(self.writer)}.__dict__")
         if kind is GeneratorValue or hasattr(kind, "__next__"):
-            stop("iterator-result", "an iterator or a generator leaves the compiled function", "return a list")
+            stop(
+                "iterator-result", "an iterator or a generator leaves the compiled function", "return a list"
+            )
         if id(value) in self._open:
             stop("cyclic-result", "the result contains itself")
         self._open.add(id(value))
@@ -157,20 +159,25 @@ class Rebuilder:
         self._fill_entries(name, value, base)
         return name
 
-    def _fill_entries(self, name: str, value: Any, base: type) -> None:
-        setter = self._name(base.__setitem__)  # type: ignore[attr-defined]
-        for key, item in base.items(value):  # type: ignore[attr-defined]
+    def _fill_entries(self, name: str, value: Any, base: Any) -> None:
+        setter = self._name(base.__setitem__)
+        for key, item in base.items(value):
             self.writer.add(f"{setter}({name}, {self.express(key)}, {self.express(item)})")
 
     def _express_object(self, value: Value, kind: type) -> str:
         """An instance made in the program: made anew without running its class's code."""
         base = next(entry for entry in kind.__mro__ if not entry.__flags__ & HEAP_TYPE)
         if kind is torch.Size or hasattr(kind, "n_sequence_fields"):
-            return self.writer.fresh(f"{self._name(kind)}(({', '.join(self.express(item) for item in value)},))")
+            return self.writer.fresh(
+                f"{self._name(kind)}(({', '.join(self.express(item) for item in value)},))"
+            )
         if base not in REBUILT_BASES or not kind.__flags__ & HEAP_TYPE:
             stop("result", f"an object of class {kind.__qualname__} leaves the compiled function")
         if id(kind) in self.world.classes:
-            stop("local-class", f"an object of the class {kind.__qualname__}, made inside, leaves the compiled function")
+            stop(
+                "local-class",
+                f"an object of the class {kind.__qualname__}, made inside, leaves the compiled function",
+            )
         maker = self._name(base.__new__)
         if base is tuple:
             items = ", ".join(self.express(item) for item in value)
@@ -196,7 +203,11 @@ class Rebuilder:
                 self.writer.add(f"{place}[{key!r}] = {self.express(item)}")
         for base in kind.__mro__:
             for key, raw in base.__dict__.items():
-                if type(raw) is types.MemberDescriptorType and base.__flags__ & HEAP_TYPE and hasattr(value, key):
+                if (
+                    type(raw) is types.MemberDescriptorType
+                    and base.__flags__ & HEAP_TYPE
+                    and hasattr(value, key)
+                ):
                     setter = self._name(object.__setattr__)
                     self.writer.add(f"{setter}({name}, {key!r}, {self.express(getattr(value, key))})")
 
@@ -238,9 +249,9 @@ class Rebuilder:
             target = write.record.source.expression(self.writer)
             copy = write.record.copy
             if isinstance(copy, dict):
-                base = collections.OrderedDict if isinstance(copy, collections.OrderedDict) else dict
+                base = dict_base(copy)
                 lines.append(f"{self._name(base.clear)}({target})")
-                for key, item in dict.items(copy):
+                for key, item in base.items(copy):
                     setter = self._name(base.__setitem__)
                     lines.append(f"{setter}({target}, {self.express(key)}, {self.express(item)})")
             elif isinstance(copy, list):
@@ -259,7 +270,9 @@ class Rebuilder:
             value = None if write.value is MISSING else self.express(write.value)
             if write.in_dict:
                 place = self.writer.read(f"{target}.__dict__")
-                lines.append(f"del {place}[{write.name!r}]" if value is None else f"{place}[{write.name!r}] = {value}")
+                lines.append(
+                    f"del {place}[{write.name!r}]" if value is None else f"{place}[{write.name!r}] = {value}"
+                )
                 continue
             if value is None:
                 lines.append(f"{self._name(object.__delattr__)}({target}, {write.name!r})")

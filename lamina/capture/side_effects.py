@@ -8,7 +8,7 @@ from typing import Any
 
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.sources import Source
-from lamina.capture.values.outside import ContainerCopy, ObjectState, read_dict
+from lamina.capture.values.outside import ContainerCopy, ObjectState, dict_base, read_dict
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def is_changed(record: ContainerCopy) -> bool:
     """Whether the program changed its copy of a container."""
     copy, first = record.copy, record.first
     if isinstance(copy, dict):
-        now, then = list(dict.items(copy)), list(first.items())
+        now, then = list(dict_base(copy).items(copy)), list(first.items())
         return len(now) != len(then) or any(
             a is not c or b is not d for (a, b), (c, d) in zip(now, then, strict=True)
         )
@@ -64,7 +64,9 @@ def changed_attributes(state: ObjectState) -> list[AttributeWrite]:
     for name, value in state.known.items():
         if name in state.read and state.read[name] is value:
             continue
-        in_dict = has_dict and not isinstance(getattr(type(state.owner), name, None), types.MemberDescriptorType)
+        in_dict = has_dict and not isinstance(
+            getattr(type(state.owner), name, None), types.MemberDescriptorType
+        )
         writes.append(AttributeWrite(state.source, name, value, in_dict))
     for name, value in state.read.items():
         if name not in state.known and value is not MISSING:

@@ -1132,8 +1132,8 @@ def missing_and_dict_subclass():
 
 
 def star_import_inside():
-    from math import ceil as up
     import os.path as path
+    from math import ceil as up
 
     return up(1.2), path.join("a", "b"), _error(lambda: __import__("no_such_module_here"))
 

@@ -33,7 +33,9 @@ class Frame:
         self.function = function
         self.global_names: dict[str, Value] = function.__globals__
         builtins = function.__globals__.get("__builtins__", __builtins__)
-        self.builtins: dict[str, Value] = vars(builtins) if isinstance(builtins, types.ModuleType) else builtins
+        self.builtins: dict[str, Value] = (
+            vars(builtins) if isinstance(builtins, types.ModuleType) else builtins
+        )
         self.names = names
         self.position = 0
         self.slots: list[Value] = [UNBOUND] * len(decoded.slot_names)

@@ -153,7 +153,9 @@ def make_exception(kind: Any, value: Any = None) -> BaseException:
         if isinstance(value, kind):
             return value
         if kind.__module__ != "builtins" and "__init__" in kind.__dict__ and value is None:
-            stop("raise-class", f"raising the class {kind.__qualname__} runs its __init__ outside the machine")
+            stop(
+                "raise-class", f"raising the class {kind.__qualname__} runs its __init__ outside the machine"
+            )
         made = kind() if value is None else kind(*value) if isinstance(value, tuple) else kind(value)
         assert isinstance(made, BaseException)
         return made

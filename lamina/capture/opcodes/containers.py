@@ -155,7 +155,9 @@ def unpack_ex(machine: Any, frame: Frame, instruction: Instruction) -> int | Non
     before, after = instruction.arg & 255, instruction.arg >> 8
     items = unpack(machine.world, frame.stack.pop())
     if len(items) < before + after:
-        raise ValueError(f"not enough values to unpack (expected at least {before + after}, got {len(items)})")
+        raise ValueError(
+            f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
+        )
     end = len(items) - after
     frame.stack.extend(reversed(items[end:]))
     frame.stack.append(items[before:end])

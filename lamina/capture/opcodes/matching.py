@@ -21,7 +21,9 @@ def get_len(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
 
 def match_mapping(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     subject = frame.stack[-1]
-    frame.stack.append(bool(type(subject).__flags__ & MAPPING_FLAG) or isinstance(subject, collections.abc.Mapping))
+    frame.stack.append(
+        bool(type(subject).__flags__ & MAPPING_FLAG) or isinstance(subject, collections.abc.Mapping)
+    )
     return None
 
 

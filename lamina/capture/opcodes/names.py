@@ -116,7 +116,9 @@ def read_cell(machine: Any, frame: Frame, instruction: Instruction) -> Value:
     name = instruction.argval
     if name in frame.code.co_cellvars:
         raise_unbound(frame, instruction.arg)
-    raise NameError(f"cannot access free variable {name!r} where it is not associated with a value in enclosing scope")
+    raise NameError(
+        f"cannot access free variable {name!r} where it is not associated with a value in enclosing scope"
+    )
 
 
 def load_deref(machine: Any, frame: Frame, instruction: Instruction) -> int | None:

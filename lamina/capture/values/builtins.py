@@ -164,7 +164,9 @@ def convert_with(native: Any, *names: str) -> Model:
             for name in names:
                 method = find_in_type(type(arguments[0]), name)
                 if is_python_method(method):
-                    return world.call_native(native, (operators.call_method(world, method, arguments[0]),), {})
+                    return world.call_native(
+                        native, (operators.call_method(world, method, arguments[0]),), {}
+                    )
                 if method is not MISSING:
                     break
         return world.call_native(native, arguments, keywords)
@@ -266,7 +268,9 @@ def order_items(native: Any) -> Model:
         elif len(arguments) == 1:
             items = list(as_native_iterable(world, arguments[0]))
             if any(is_python_method(find_in_type(type(item), "__lt__")) for item in items):
-                wrapped = functools.cmp_to_key(lambda a, b: -1 if world.truth(world.compare("<", a, b)) else 1)
+                wrapped = functools.cmp_to_key(
+                    lambda a, b: -1 if world.truth(world.compare("<", a, b)) else 1
+                )
                 keywords = {**keywords, "key": wrapped}
             return world.call_native(native, (items,), keywords)
         if len(arguments) == 1:

@@ -23,7 +23,9 @@ PURE_MODULES = frozenset(
     }
 )  # fmt: skip
 
-IMPURE_BUILTINS = frozenset({"print", "input", "open", "exec", "eval", "compile", "breakpoint", "exit", "quit", "help"})
+IMPURE_BUILTINS = frozenset(
+    {"print", "input", "open", "exec", "eval", "compile", "breakpoint", "exit", "quit", "help"}
+)
 
 PURE_CLASSES: frozenset[type] = frozenset(
     {
@@ -148,11 +150,15 @@ def check_plain(values: tuple[Any, ...], what: str, depth: int = 0) -> None:
 def runs_python_when_compared(kind: type) -> bool:
     if not kind.__flags__ & (1 << 9) or issubclass(kind, enum.Enum) or "__machine_native__" in kind.__dict__:
         return False
-    return any(is_python_method(find_in_type(kind, name)) for name in ("__eq__", "__repr__", "__str__", "__lt__"))
+    return any(
+        is_python_method(find_in_type(kind, name)) for name in ("__eq__", "__repr__", "__str__", "__lt__")
+    )
 
 
 PRINTERS = frozenset({"repr", "str", "ascii", "format", "hash"})
-DEEP_READERS = frozenset({"index", "count", "remove", "repr", "str", "ascii", "format", "__eq__", "__repr__", "join", "hash"})
+DEEP_READERS = frozenset(
+    {"index", "count", "remove", "repr", "str", "ascii", "format", "__eq__", "__repr__", "join", "hash"}
+)
 
 
 def check_readers(callee: Any, arguments: tuple[Any, ...]) -> None:
@@ -169,8 +175,12 @@ def check_readers(callee: Any, arguments: tuple[Any, ...]) -> None:
 
 def describe_native(callee: Any) -> str:
     """How a message names a native callable."""
-    module = getattr(callee, "__module__", None) or getattr(type(getattr(callee, "__self__", None)), "__name__", "")
-    name = getattr(callee, "__qualname__", None) or getattr(callee, "__name__", None) or type(callee).__qualname__
+    module = getattr(callee, "__module__", None) or getattr(
+        type(getattr(callee, "__self__", None)), "__name__", ""
+    )
+    name = (
+        getattr(callee, "__qualname__", None)
+        or getattr(callee, "__name__", None)
+        or type(callee).__qualname__
+    )
     return f"{module}.{name}" if module and module != "NoneType" else str(name)
-
-

@@ -62,7 +62,9 @@ UNARY: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 def is_python_method(method: Value) -> bool:
     """Whether calling `method` would run Python code of the program's."""
-    return type(method) is types.FunctionType and not str(method.__globals__.get("__name__", "")).startswith(OWN_CODE)
+    return type(method) is types.FunctionType and not str(method.__globals__.get("__name__", "")).startswith(
+        OWN_CODE
+    )
 
 
 def call_method(world: Any, method: Value, owner: Value, *arguments: Value) -> Value:
@@ -182,7 +184,9 @@ def contains(world: Any, container: Value, item: Value) -> bool:
     if is_python_method(method):
         return truth(world, call_method(world, method, container, item))
     if kind in (list, tuple):
-        return any(element is item or truth(world, compare(world, "==", element, item)) for element in container)
+        return any(
+            element is item or truth(world, compare(world, "==", element, item)) for element in container
+        )
     if method is MISSING and not is_native_type(kind):
         iterator = world.iterate(container)
         return any(
@@ -208,7 +212,9 @@ def get_item(world: Any, container: Value, key: Value) -> Value:
     method = find_in_type(kind, "__getitem__")
     if is_python_method(method):
         return call_method(world, method, container, key)
-    if issubclass(type(container), type) and not is_python_method(find_in_type(type(container), "__getitem__")):
+    if issubclass(type(container), type) and not is_python_method(
+        find_in_type(type(container), "__getitem__")
+    ):
         maker = find_in_type(container, "__class_getitem__")
         if type(maker) is classmethod and is_python_method(maker.__func__):
             return world.call(maker.__func__, (container, key), {})

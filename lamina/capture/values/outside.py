@@ -24,7 +24,17 @@ from lamina.capture.values.attributes import find_in_type
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.trust import is_trusted_module
 
-IMMUTABLE: tuple[type, ...] = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), type(NotImplemented))
+IMMUTABLE: tuple[type, ...] = (
+    int,
+    float,
+    bool,
+    str,
+    bytes,
+    complex,
+    type(None),
+    type(Ellipsis),
+    type(NotImplemented),
+)
 BY_EQUALITY: tuple[type, ...] = (torch.device, torch.Size, range)
 BY_IDENTITY: tuple[type, ...] = (
     type,
@@ -101,7 +111,9 @@ class LargeDict:
     def __contains__(self, key: Any) -> bool:
         present = key in self.original
         if present:
-            self.importer.guards.on_value(Item(self.source, key), "presence", "present", lambda writer, name: "True")
+            self.importer.guards.on_value(
+                Item(self.source, key), "presence", "present", lambda writer, name: "True"
+            )
         else:
             self.importer.guard_absent_key(self.source, key)
         return present
@@ -141,7 +153,9 @@ class Importer:
                 source,
                 "equal",
                 repr(value),
-                lambda writer, name: f"type({name}) is {writer.constant(kind)} and {name} == {writer.constant(value)}",
+                lambda writer, name: (
+                    f"type({name}) is {writer.constant(kind)} and {name} == {writer.constant(value)}"
+                ),
             )
             return value
         if isinstance(value, torch.nn.Module):
@@ -163,14 +177,19 @@ class Importer:
         if isinstance(value, (list, dict, set, collections.deque)):
             return self._bring_container(value, kind, source)
         if kind is slice:
-            return slice(*(self.bring(getattr(value, name), Field(source, name)) for name in ("start", "stop", "step")))
+            return slice(
+                *(self.bring(getattr(value, name), Field(source, name)) for name in ("start", "stop", "step"))
+            )
         if kind is types.MethodType:
             return types.MethodType(
-                self.bring(value.__func__, Field(source, "__func__")), self.bring(value.__self__, Field(source, "__self__"))
+                self.bring(value.__func__, Field(source, "__func__")),
+                self.bring(value.__self__, Field(source, "__self__")),
             )
         if kind is functools.partial:
             self.guards.kind(source, kind)
-            parts = [self.bring(getattr(value, name), Field(source, name)) for name in ("func", "args", "keywords")]
+            parts = [
+                self.bring(getattr(value, name), Field(source, name)) for name in ("func", "args", "keywords")
+            ]
             return functools.partial(parts[0], *parts[1], **parts[2])
         if kind is types.MappingProxyType:
             self.guards.identity(source, value)
@@ -259,12 +278,15 @@ class Importer:
 
     def _fill(self, record: ContainerCopy, value: Any, copy: Any, source: Source) -> None:
         if isinstance(value, dict):
-            entries = list(dict.items(value))
+            base = dict_base(value)
+            entries = list(base.items(value))
             self.guards.keys(source, tuple(key for key, _ in entries))
-            reader = dict if find_in_type(type(value), "__getitem__") is not dict.__getitem__ else None
+            reader: type | None = (
+                dict if find_in_type(type(value), "__getitem__") is not dict.__getitem__ else None
+            )
             for key, item in entries:
-                dict.__setitem__(copy, key, self.bring(item, Item(source, key, reader)))
-            record.first = dict(copy)
+                base.__setitem__(copy, key, self.bring(item, Item(source, key, reader)))
+            record.first = dict(base.items(copy))
         elif isinstance(value, set):
             if not all(type(item) in IMMUTABLE or isinstance(item, BY_IDENTITY) for item in value):
                 stop("outside", "a set of objects comes from outside")
@@ -301,7 +323,11 @@ class Importer:
         if source.is_fixed:
             return self._bring_fixed_object(value, source)
         if hasattr(kind, "__next__"):
-            stop("iterator-argument", f"an iterator ({kind.__qualname__}) is an argument", "pass a list or a tuple")
+            stop(
+                "iterator-argument",
+                f"an iterator ({kind.__qualname__}) is an argument",
+                "pass a list or a tuple",
+            )
         if not hasattr(value, "__dict__") and not hasattr(kind, "__slots__"):
             if is_trusted_module(kind.__module__):
                 self.guards.identity(source, value)
@@ -386,6 +412,11 @@ class Importer:
 
 
 BUILTIN_CONTAINERS = (list, dict, set, collections.deque, collections.OrderedDict, collections.defaultdict)
+
+
+def dict_base(value: dict[Any, Any]) -> Any:
+    """The builtin class whose methods see `value`'s true order."""
+    return collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
 
 
 def read_dict(owner: Any) -> dict[str, Any] | None:

@@ -168,7 +168,21 @@ def _unary(native: Callable[[Any], Any]) -> Callable[[TensorValue], Any]:
     return method
 
 
-ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+ARITHMETIC = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+)
 for _name in ARITHMETIC:
     _native = getattr(operator, f"__{_name}__")
     setattr(TensorValue, f"__{_name}__", _binary(_native))

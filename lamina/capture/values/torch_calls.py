@@ -20,7 +20,14 @@ from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorVal
 LEAF_PYTHON_MODULES = frozenset(
     {"torch.nn.functional", "torch.functional", "torch._tensor", "torch.special", "torch.linalg", "torch.fft"}
 )
-OP_OWNERS = ("torch._C._nn", "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C._sparse", "torch._C._nested")
+OP_OWNERS = (
+    "torch._C._nn",
+    "torch._C._linalg",
+    "torch._C._fft",
+    "torch._C._special",
+    "torch._C._sparse",
+    "torch._C._nested",
+)
 NOT_OPS = frozenset({"_has_torch_function", "handle_torch_function", "has_torch_function", "is_grad_enabled"})
 RANDOM_STATE = frozenset({"manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"})
 
@@ -108,7 +115,9 @@ def model_autocast(world: Any, arguments: Arguments, keywords: Keywords) -> Valu
 
 def model_autocast_enter(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     context = arguments[0]
-    values = tuple(world.load_attribute(context, name) for name in ("device", "fast_dtype", "_enabled", "_cache_enabled"))
+    values = tuple(
+        world.load_attribute(context, name) for name in ("device", "fast_dtype", "_enabled", "_cache_enabled")
+    )
     entered = torch.amp.autocast_mode._enter_autocast(*values)
     node = world.record_mode(torch.amp.autocast_mode._enter_autocast, values)
     world.autocasts.append((context, entered, node))

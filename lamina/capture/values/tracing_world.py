@@ -130,7 +130,9 @@ class TracingWorld(World):
             self.guards.identity(Field(source, "__defaults__"), function.__defaults__)
             self.guards.identity(Field(source, "__kwdefaults__"), function.__kwdefaults__)
         positional = tuple(
-            value if type(value) in IMMUTABLE else self.importer.bring(value, Item(Field(source, "__defaults__"), index))
+            value
+            if type(value) in IMMUTABLE
+            else self.importer.bring(value, Item(Field(source, "__defaults__"), index))
             for index, value in enumerate(function.__defaults__ or ())
         )
         named = {
@@ -248,7 +250,9 @@ class TracingWorld(World):
         if raw_kind in (types.GetSetDescriptorType, types.MemberDescriptorType) and owner is not None:
             return self._read_native_field(raw, name, owner, kind)
         if not is_trusted_module(holder.__module__) and id(holder) not in self.classes:
-            is_first = raw_kind is types.FunctionType and type(kind) is type and find_in_type(kind, name) is raw
+            is_first = (
+                raw_kind is types.FunctionType and type(kind) is type and find_in_type(kind, name) is raw
+            )
             if is_first and owner is not kind:
                 self.guards.identity(Field(Fixed(kind, kind.__qualname__), name), raw)
             elif raw_kind in (types.FunctionType, classmethod, staticmethod, property):
@@ -448,7 +452,12 @@ def write_mode(writer: Any, query: Any, value: Any) -> str:
 MODE_QUERIES: tuple[tuple[str, Any], ...] = (
     ("grad mode", torch.is_grad_enabled),
     ("inference mode", torch.is_inference_mode_enabled),
-    ("autocast", torch._C._is_any_autocast_enabled if hasattr(torch._C, "_is_any_autocast_enabled") else torch.is_autocast_enabled),
+    (
+        "autocast",
+        torch._C._is_any_autocast_enabled
+        if hasattr(torch._C, "_is_any_autocast_enabled")
+        else torch.is_autocast_enabled,
+    ),
     ("default dtype", torch.get_default_dtype),
 )
 
@@ -458,5 +467,3 @@ def is_replayable(value: Value) -> bool:
     if isinstance(value, (*IMMUTABLE, type, logging.Logger)):
         return True
     return isinstance(value, tuple) and all(is_replayable(item) for item in value)
-
-

@@ -181,7 +181,9 @@ class World:
     def _find_slot_model(self, callee: Any) -> Model | None:
         """`super().__setattr__` and its like: the slot of `object` bound to an instance."""
         owner = callee.__self__
-        slot = getattr(callee.__objclass__, callee.__name__, None) if hasattr(callee, "__objclass__") else None
+        slot = (
+            getattr(callee.__objclass__, callee.__name__, None) if hasattr(callee, "__objclass__") else None
+        )
         model = MODELS.get(slot)
         if model is None:
             return None
