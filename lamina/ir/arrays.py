@@ -51,7 +51,9 @@ def constant_array(value: Attribute, type_: Type) -> Array:
         raise ValueError(f"no constant of type {type_}: {value!r}")
     stored = np.frombuffer(value.bytes_, STORAGE[element.name])
     numbers = bf16_to_f32(stored) if element is bf16 else stored
-    return np.broadcast_to(numbers.reshape(()), type_.shape) if value.is_splat else numbers.reshape(type_.shape)  # type: ignore[arg-type]
+    if value.is_splat:
+        return np.broadcast_to(numbers.reshape(()), type_.shape)  # type: ignore[arg-type]
+    return numbers.reshape(type_.shape)
 
 
 def apply_elementwise(operation: Operation, arrays: list[Array]) -> Array:

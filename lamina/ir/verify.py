@@ -146,9 +146,7 @@ class Verifier:
         if region.blocks and any(region.blocks[0] in successors(block) for block in region.blocks):
             yield owner, "the entry block of a region must not be a successor"
         for block in region.blocks:
-            message = self._block_ends(block, region, owner, found)
-            if message:
-                yield block.last or owner, message
+            yield from self._block_ends(block, region, owner, found)
             for argument in block.arguments:
                 self._defined.add(argument)
             for operation in block:
@@ -158,19 +156,20 @@ class Verifier:
                     yield from self._order(operation)
                 yield from self._operation(operation)
 
-    def _block_ends(self, block: Block, region: Region, owner: Operation, found: OpRecord) -> str:
+    def _block_ends(self, block: Block, region: Region, owner: Operation, found: OpRecord) -> Found:
         needs_terminator = owner.name not in HAS_NO_TERMINATOR and found is not LIBRARY
         last = block.last
         for operation in block:
             if operation is not last and (operation.successors or _is_terminator(operation)):
-                return f"{operation.name} must be the last operation of its block"
+                yield operation, f"{operation.name} must be the last operation of its block"
         if last is None:
-            return "a block without a terminator" if needs_terminator or len(region.blocks) > 1 else ""
+            if needs_terminator or len(region.blocks) > 1:
+                yield owner, "a block without a terminator"
+            return
         if needs_terminator and not last.successors and not _is_terminator(last):
-            return f"{last.name} does not end a block: a terminator is missing after it"
+            yield last, f"{last.name} does not end a block: a terminator is missing after it"
         if any(target.parent is not region for target in last.successors):
-            return "a successor is in another region"
-        return ""
+            yield last, "a successor is in another region"
 
     def _order(self, operation: Operation) -> Found:
         """Every operand is defined before, and not outside of an isolated operation."""
@@ -252,11 +251,22 @@ def _check_symbols(table: Operation) -> Found:
             defined[name.value] = operation
     for block in table.region.blocks:
         for operation in block:
-            for inner in operation.walk():
-                if inner.name == "func.call":
-                    message = _check_call(inner, defined)
-                    if message:
-                        yield inner, message
+            for call in _calls(operation):
+                message = _check_call(call, defined)
+                if message:
+                    yield call, message
+
+
+def _calls(operation: Operation) -> Iterator[Operation]:
+    """The calls in an operation whose functions are looked up outside of it."""
+    if operation.name == "func.call":
+        yield operation
+    found = record(operation.name)
+    if operation.regions and not (found is not None and SYMBOL_TABLE in found.traits):
+        for region in operation.regions:
+            for block in region.blocks:
+                for inner in block:
+                    yield from _calls(inner)
 
 
 def _check_call(call: Operation, defined: dict[str, Operation]) -> str:

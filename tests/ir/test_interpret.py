@@ -272,7 +272,7 @@ def test_kernels_calls_constants_and_library_operations() -> None:
         %0 = "arith.addf"(%x, %x) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
         "func.return"(%0) : (tensor<2x2xf32>) -> ()
       }) {function_type = (tensor<2x2xf32>) -> tensor<2x2xf32>, sym_name = "twice"} : () -> ()
-    }) : () -> ()""")  # noqa: E501
+    }) : () -> ()""")
     x = np.array([[1, 1], [0, 2]], np.float32)
 
     def library(operation: Operation, args: list[Any], kwargs: dict[str, Any]) -> list[Any]:
@@ -307,7 +307,7 @@ LINALG = """"func.func"() ({
       operandSegmentSizes = array<i32: 0, 1>} : (memref<4x3xf32>) -> ()
   "func.return"() : () -> ()
 }) {function_type = (memref<3x4xf32>, memref<4xf32>, memref<3xf32, strided<[2], offset: 1>>, memref<4x3xf32>) -> (), sym_name = "k"} : () -> ()
-"""  # noqa: E501
+"""
 
 
 def test_generics_on_buffers() -> None:
@@ -347,7 +347,7 @@ LOOPS = """"func.func"() ({
   }) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (index, index, index) -> ()
   "func.return"() : () -> ()
 }) {function_type = (memref<19xf32>, memref<1xf32>) -> (), sym_name = "k"} : () -> ()
-"""  # noqa: E501
+"""
 
 
 def test_loops_and_vectors() -> None:

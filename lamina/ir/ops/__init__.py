@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from lamina.ir.core import Operation
-from lamina.ir.ops import arith, aten, cf, func, lamina, linalg, llvm, math, memref, program, scf, tensor, vector
+from lamina.ir.ops import (
+    arith,
+    aten,
+    cf,
+    func,
+    lamina,
+    linalg,
+    llvm,
+    math,
+    memref,
+    program,
+    scf,
+    tensor,
+    vector,
+)
 from lamina.ir.record import COMMUTATIVE, ELEMENTWISE, PURE, OpRecord
 
 DIALECTS = (func, cf, arith, math, tensor, lamina, linalg, memref, scf, vector, llvm, program, aten)

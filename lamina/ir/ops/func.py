@@ -22,7 +22,8 @@ def _verify_function(operation: Operation) -> None:
         return
     arguments = tuple(argument.type for argument in operation.region.blocks[0].arguments)
     if arguments != type_.inputs:
-        raise ValueError(f"entry block arguments {arguments} differ from the function type {type_}")
+        given = ", ".join(map(str, arguments))
+        raise ValueError(f"entry block arguments ({given}) differ from the function type {type_}")
 
 
 def _verify_return(operation: Operation) -> None:
@@ -31,7 +32,8 @@ def _verify_return(operation: Operation) -> None:
         raise ValueError("must be inside func.func")
     given = tuple(value.type for value in operation.operands)
     if given != function_type(parent).results:
-        raise ValueError(f"returns {given}, the function type says {function_type(parent).results}")
+        returned, wanted = (", ".join(map(str, types)) for types in (given, function_type(parent).results))
+        raise ValueError(f"returns ({returned}), the function type says ({wanted})")
 
 
 RECORDS = (

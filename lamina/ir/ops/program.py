@@ -39,9 +39,13 @@ RECORDS = (
     OpRecord("program.constant", 0, 1, attributes=("value",)),
     OpRecord("program.view", 1, 1, attributes=("offset",), verify=_verify_buffers),
     OpRecord(
-        "program.launch", None, 0, frozenset({READS, WRITES}), ("kernel",), verify=_verify_buffers, optional=("outputs",),
+        "program.launch", None, 0, frozenset({READS, WRITES}), ("kernel",), verify=_verify_buffers,
+        optional=("outputs",),
     ),
-    OpRecord("program.call", None, None, frozenset({READS, WRITES}), ("callee", "args"), optional=("kwargs", "effects")),
+    OpRecord(
+        "program.call", None, None, frozenset({READS, WRITES}), ("callee", "args"),
+        optional=("kwargs", "effects"),
+    ),
     OpRecord("program.copy", 2, 0, frozenset({READS, WRITES}), verify=_verify_buffers),
     OpRecord("program.free", None, 0, frozenset({WRITES})),
     OpRecord("program.return", None, 0, frozenset({TERMINATOR}), optional=("aliases",)),

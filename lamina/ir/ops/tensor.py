@@ -71,8 +71,6 @@ def _verify_reshape(operation: Operation) -> None:
     covered = list(range(long.rank)) if short.rank else []
     if [k for group in groups for k in group] != covered or len(groups) != short.rank:
         raise ValueError(f"reassociation {groups} does not relate {source} and {target}")
-    if len(groups) != short.rank:
-        raise ValueError(f"reassociation {groups} does not relate {source} and {target}")
     for group, size in zip(groups, short.shape, strict=True):
         product = 1
         for k in group:

@@ -21,7 +21,7 @@ from lamina.ir.types import (
 
 DIMENSION = re.compile(r"([0-9]+|\?)x")
 DIALECT_NAME = re.compile(r"[!#]([A-Za-z_][A-Za-z0-9_$.\-]*)")
-INTEGER_TYPE = re.compile(r"(?:i|si|ui)([1-9][0-9]*)$")
+INTEGER_TYPE = re.compile(r"(?:i|si|ui)(0|[1-9][0-9]*)$")
 OTHER_FLOATS = re.compile(r"(?:tf32|f80|f128|f[468]E[0-9]+M[0-9]+[A-Z0-9]*)$")
 OTHER_FLOAT_BITS = {"tf32": 19, "f80": 80, "f128": 128}
 SIMPLE = re.compile(r"(?:tensor|vector|memref)<[0-9x]*[a-z]+[0-9]*>|[a-z]+[0-9]*(?![A-Za-z0-9_$.<])")
@@ -237,12 +237,15 @@ class TypeReader:
         sizes = self._read_shape()
         if None in sizes or 0 in sizes:
             raise cursor.error("a vector's sizes must be positive and known", start)
+        if cursor.looking_at("!"):
+            self.read()
+            return self._skip_to_opaque(start)
         element = self._read_element("vector")
         cursor.expect(">", "to close 'vector'")
         return VectorType.get(tuple(size for size in sizes if size is not None), element)
 
     def _skip_to_opaque(self, start: int) -> OpaqueType:
-        """Take the rest of a type that has no class of its own here (unranked, scalable, memory spaces)."""
+        """Take the rest of a type that has no class here (unranked, scalable, memory spaces, pointers)."""
         cursor = self.cursor
         cursor.at = cursor.text.index("<", start)
         cursor.balanced()
