@@ -30,10 +30,11 @@ from lamina.ir.types import OpaqueType, ScalarType, Type, VectorType, i1, pointe
 
 SCALARS = {"f32": "float", "f64": "double", "f16": "half", "bf16": "bfloat"}
 BINARY = (
-    "fadd", "fsub", "fmul", "fdiv", "frem", "add", "sub", "mul", "sdiv", "udiv", "srem", "urem", "and", "or", "xor",
-    "shl", "ashr", "lshr",
+    "fadd", "fsub", "fmul", "fdiv", "frem", "add", "sub", "mul", "sdiv", "udiv", "srem", "urem", "and",
+    "or", "xor", "shl", "ashr", "lshr",
 )  # fmt: skip
-CASTS = ("fpext", "fptrunc", "sext", "zext", "trunc", "sitofp", "uitofp", "fptosi", "fptoui", "bitcast")
+CASTS = ("fpext", "fptrunc", "sext", "zext", "trunc", "sitofp", "uitofp", "fptosi", "fptoui", "bitcast",
+         "ptrtoint")  # fmt: skip
 
 
 def emit(module: Operation) -> str:
@@ -178,12 +179,11 @@ def _spelled(text: str) -> str:
 
 
 def _function_attributes(function: Operation) -> str:
-    widest = 0
-    entry = list(function.region.blocks[0].arguments)
-    for values in [entry, *(operation.results for operation in function.walk())]:
-        for value in values:
-            if isinstance(value.type, VectorType) and value.type.element is not i1:
-                widest = max(widest, value.type.shape[0] * value.type.element.bits)
+    values: list[Value] = list(function.region.blocks[0].arguments)
+    for operation in function.walk():
+        values += operation.results
+    vectors = [value.type for value in values if isinstance(value.type, VectorType)]
+    widest = max((type_.shape[0] * type_.element.bits for type_ in vectors), default=0)
     parts = ["nounwind"]
     if "no_inline" in function.attributes:
         parts.append("noinline")
@@ -375,7 +375,7 @@ IMMEDIATES = ("is_int_min_poison", "is_zero_poison")
 
 
 def _intrinsic(writer: _Writer, operation: Operation) -> str:
-    """`llvm.intr.fma` -> `llvm.fma.<type>`; reductions and ldexp are named after operands."""
+    """`llvm.intr.fma` -> `llvm.fma.<type>`; reductions and lrint are named after operands."""
     base = operation.name.replace("llvm.intr.", "llvm.")
     operands = list(operation.operands)
     arguments, types = list(map(writer.typed, operands)), [type_text(value.type) for value in operands]
@@ -385,7 +385,7 @@ def _intrinsic(writer: _Writer, operation: Operation) -> str:
             arguments.append(f"i1 {'true' if value.value else 'false'}")
             types.append("i1")
     overload = suffix(operands[-1].type if base.startswith("llvm.vector.reduce") else operation.result.type)
-    if base in ("llvm.ldexp", "llvm.lrint"):
+    if base == "llvm.lrint":
         overload += f".{suffix(operands[-1].type)}"
     result = type_text(operation.result.type)
     return writer.call(f"{base}.{overload}", result, types, arguments, _flags(operation))

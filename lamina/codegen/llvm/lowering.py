@@ -260,7 +260,7 @@ class Lowering:
 
 
 Rule: TypeAlias = Callable[[Lowering, Operation], Value | None]
-"""How one operation is lowered; gives its result's value, or None when there is none or it set them itself."""
+"""How one operation is lowered; gives its result's value, or None when it has none or set them itself."""
 
 
 def static(sizes: Sequence[int | Symbol], type_: Type) -> list[int]:

@@ -3,9 +3,10 @@
     func.func @kernel_0(%x: memref<1024xf32>, %y: memref<1024xf32>)
  => llvm.func @kernel_0(%args: !llvm.ptr, %threads: i64)    args: the data pointers of the memrefs, in order
 
-The first `scf.parallel` at the top of a function is outlined: `@kernel_0.loop(frame, first, last)` runs a part
-of its iterations, and `@lamina.parallel` (see `parallel`) runs that on the calling thread or on many. The frame
-is `args` itself, or, when the loop uses other values from before it, a block of 8-byte slots: `args`, values.
+The first `scf.parallel` at the top of a function is outlined: `@kernel_0.loop(frame, first, last)` runs a
+part of its iterations, and `@lamina.parallel` (see `parallel`) runs that on the calling thread or on many.
+The frame is `args` itself, or, when the loop uses other values from before it, a block of 8-byte slots:
+`args`, then the values.
 """
 
 from __future__ import annotations
@@ -91,9 +92,7 @@ class _Kernel:
         lowering.act("llvm.return")
         self.module.body.append(make_function(self.name, "void (ptr, i64)", region, EXTERNAL))
 
-    def _load_arguments(
-        self, lowering: Lowering, table: Value, except_in: Operation | None = None
-    ) -> None:
+    def _load_arguments(self, lowering: Lowering, table: Value, except_in: Operation | None = None) -> None:
         """One pointer a memref; a static offset of its type is added here, once.
 
         What only `except_in` uses is left out.

@@ -1,6 +1,7 @@
 """Types of the loop level as types of the `llvm` dialect.
 
-    index -> i64    bf16 -> i16 (its bits)    ui8 -> i8    memref -> !llvm.ptr    vector<16xindex> -> vector<16xi64>
+    index -> i64    bf16 -> i16 (its bits)    ui8 -> i8    memref -> !llvm.ptr
+    vector<8xindex> -> vector<8xi64>
 
 bf16 values are carried as their bits: every arithmetic on them is done in f32 between a widening and a
 rounding, so that no processor's own bf16 instructions (which flush subnormals) get a say.

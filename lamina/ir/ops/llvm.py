@@ -5,20 +5,45 @@ One record a operation, made from lists: they all take what LLVM's instruction o
 
 from __future__ import annotations
 
-from lamina.ir.record import COMMUTATIVE, CONSTANT, ISOLATED, PURE, READS, SYMBOL, TERMINATOR, WRITES, OpRecord
+from lamina.ir.record import (
+    COMMUTATIVE,
+    CONSTANT,
+    ISOLATED,
+    PURE,
+    READS,
+    SYMBOL,
+    TERMINATOR,
+    WRITES,
+    OpRecord,
+)
 
 COMMUTING = ("fadd", "fmul", "add", "mul", "and", "or", "xor")
 BINARY = ("fsub", "fdiv", "frem", "sub", "sdiv", "udiv", "srem", "urem", "shl", "ashr", "lshr")
 UNARY = (
     "fneg", "fpext", "fptrunc", "sext", "zext", "trunc", "sitofp", "uitofp", "fptosi", "fptoui", "bitcast",
+    "ptrtoint",
 )  # fmt: skip
 INTRINSICS = {
-    "fabs": 1, "ceil": 1, "floor": 1, "trunc": 1, "round": 1, "roundeven": 1, "sqrt": 1, "copysign": 2, "fma": 3,
-    "maximum": 2, "minimum": 2, "maxnum": 2, "minnum": 2, "smax": 2, "smin": 2, "umax": 2, "umin": 2, "abs": 1,
-    "ctpop": 1, "ctlz": 1, "cttz": 1, "lrint": 1, "ldexp": 2,
+    "fabs": 1, "ceil": 1, "floor": 1, "trunc": 1, "round": 1, "roundeven": 1, "sqrt": 1, "copysign": 2,
+    "fma": 3, "maximum": 2, "minimum": 2, "maxnum": 2, "minnum": 2, "smax": 2, "smin": 2, "umax": 2,
+    "umin": 2, "abs": 1, "ctpop": 1, "ctlz": 1, "cttz": 1, "lrint": 1,
 }  # fmt: skip
 """Pure intrinsics and how many operands they take."""
-REDUCTIONS = ("add", "mul", "and", "or", "xor", "smax", "smin", "umax", "umin", "fmaximum", "fminimum", "fmax", "fmin")
+REDUCTIONS = (
+    "add",
+    "mul",
+    "and",
+    "or",
+    "xor",
+    "smax",
+    "smin",
+    "umax",
+    "umin",
+    "fmaximum",
+    "fminimum",
+    "fmax",
+    "fmin",
+)
 
 
 def _pure(name: str, operands: int, *traits: str, attributes: tuple[str, ...] = ()) -> OpRecord:
@@ -45,6 +70,7 @@ RECORDS = (
     *(_pure(name, 2, COMMUTATIVE) for name in COMMUTING),
     *(_pure(name, 2) for name in BINARY),
     *(_pure(name, 1) for name in UNARY),
+    OpRecord("llvm.call_intrinsic", None, 1, frozenset({PURE}), ("intrin", "operandSegmentSizes")),
     _pure("icmp", 2, attributes=("predicate",)),
     _pure("fcmp", 2, attributes=("predicate",)),
     _pure("select", 3),

@@ -166,7 +166,7 @@ def _negate(lowering: Lowering, operation: Operation) -> Value:
 
 
 def float_to_integer(name: str) -> Rule:
-    """LLVM leaves values out of range undefined; `freeze` would not make them eager's, x86's own result is."""
+    """LLVM leaves numbers out of range undefined: the result is what the processor's conversion gives."""
 
     def lower(lowering: Lowering, operation: Operation) -> Value:
         (value,) = in_f32(lowering, operation, lowering.operands(operation))
@@ -176,19 +176,22 @@ def float_to_integer(name: str) -> Rule:
 
 
 INTEGER = {
-    "subi": "sub", "divsi": "sdiv", "divui": "udiv", "remsi": "srem", "remui": "urem", "andi": "and", "ori": "or",
-    "xori": "xor", "shli": "shl", "shrsi": "ashr", "shrui": "lshr", "maxsi": "intr.smax", "minsi": "intr.smin",
-    "maxui": "intr.umax", "minui": "intr.umin",
+    "subi": "sub", "divsi": "sdiv", "divui": "udiv", "remsi": "srem", "remui": "urem", "andi": "and",
+    "ori": "or", "xori": "xor", "shli": "shl", "shrsi": "ashr", "shrui": "lshr", "maxsi": "intr.smax",
+    "minsi": "intr.smin", "maxui": "intr.umax", "minui": "intr.umin",
 }  # fmt: skip
 CASTS = {
-    "extf": "fpext", "truncf": "fptrunc", "extsi": "sext", "extui": "zext", "trunci": "trunc", "sitofp": "sitofp",
-    "uitofp": "uitofp",
+    "extf": "fpext", "truncf": "fptrunc", "extsi": "sext", "extui": "zext", "trunci": "trunc",
+    "sitofp": "sitofp", "uitofp": "uitofp",
 }  # fmt: skip
 
 TABLE: dict[str, Rule] = {
     "arith.constant": _constant,
-    **{f"arith.{name}": float_operation(f"llvm.f{name[:-1]}", contract=True) for name in ("addf", "subf", "mulf")},
-    **{f"arith.{name}": float_operation(f"llvm.f{name[:-1]}") for name in ("divf", "remf")},
+    "arith.addf": float_operation("llvm.fadd", contract=True),
+    "arith.subf": float_operation("llvm.fsub", contract=True),
+    "arith.mulf": float_operation("llvm.fmul", contract=True),
+    "arith.divf": float_operation("llvm.fdiv"),
+    "arith.remf": float_operation("llvm.frem"),
     "arith.negf": _negate,
     "arith.maximumf": float_operation("llvm.intr.maximum", flags=EITHER_ZERO),
     "arith.minimumf": float_operation("llvm.intr.minimum", flags=EITHER_ZERO),

@@ -1,4 +1,4 @@
-"""`math` -> LLVM intrinsics, for what processors have instructions for; `expand_math` does the rest before."""
+"""`math` -> LLVM intrinsics, where processors have an instruction; `expand_math` did the rest before."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from lamina.ir.core import Block, Operation, Region, Value
 from lamina.ir.types import ScalarType, VectorType, element_of, f16, f32, f64, pointer
 
 INTRINSICS = {
-    "absf": "fabs", "ceil": "ceil", "floor": "floor", "trunc": "trunc", "round": "round", "roundeven": "roundeven",
-    "sqrt": "sqrt", "copysign": "copysign", "fma": "fma",
+    "absf": "fabs", "ceil": "ceil", "floor": "floor", "trunc": "trunc", "round": "round",
+    "roundeven": "roundeven", "sqrt": "sqrt", "copysign": "copysign", "fma": "fma",
 }  # fmt: skip
 
 
@@ -55,13 +55,14 @@ def _inverse_root(lowering: Lowering, operation: Operation) -> Value:
 
 def _as_it_is(lowering: Lowering, operation: Operation) -> Value:
     """An `llvm` operation among loop-level ones (`expand_math` makes them)."""
-    return lowering.op(operation.name, lowering.operands(operation), lower_type(operation.result.type))
+    type_ = lower_type(operation.result.type)
+    return lowering.op(operation.name, lowering.operands(operation), type_, operation.attributes)
 
 
 LIBRARY = {
     **{name: name for name in (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-        "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "atan2",
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+        "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "atan2",
     )},
     "powf": "pow",
 }  # fmt: skip
@@ -140,5 +141,5 @@ TABLE: dict[str, Rule] = {
     "math.cttz": _count("llvm.intr.cttz"),
     "math.rsqrt": _inverse_root,
     "llvm.intr.lrint": _as_it_is,
-    "llvm.intr.ldexp": _as_it_is,
+    "llvm.call_intrinsic": _as_it_is,
 }

@@ -1,4 +1,4 @@
-"""`memref` -> addresses: loads, stores, scratch and views. A view's value is the address of its first element."""
+"""`memref` -> addresses: loads, stores, scratch and views. A view's value is its first element's address."""
 
 from __future__ import annotations
 
@@ -97,6 +97,10 @@ def _same_address(lowering: Lowering, operation: Operation) -> Value:
     return lowering.value(operation.operand())
 
 
+def _address_number(lowering: Lowering, operation: Operation) -> Value:
+    return lowering.op("llvm.ptrtoint", (lowering.value(operation.operand()),), lower_type(index))
+
+
 def _dimension(lowering: Lowering, operation: Operation) -> Value:
     source, position = operation.operands
     axis = lowering.known(lowering.value(position))
@@ -116,4 +120,5 @@ TABLE: dict[str, Rule] = {
     "memref.collapse_shape": _same_address,
     "memref.expand_shape": _same_address,
     "memref.dim": _dimension,
+    "memref.extract_aligned_pointer_as_index": _address_number,
 }

@@ -23,7 +23,7 @@ def build_loop(
     start: Sequence[Value],
     body: Callable[[Value, list[Value]], Sequence[Value]],
 ) -> list[Value]:
-    """A counted loop over lowered values; `body` gets the counter and the carried values, gives the next ones."""
+    """A counted loop over lowered values; `body` gets the counter and the carried values, gives the next."""
     lower, upper, step = bounds
     first, last, stride = (lowering.known(bound) for bound in bounds)
     if first is not None and last is not None and stride is not None:

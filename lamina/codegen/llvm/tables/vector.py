@@ -15,9 +15,9 @@ from lamina.ir.attributes import (
     Attribute,
     DenseArrayAttr,
     DenseElementsAttr,
-    IntegerAttr,
     OpaqueAttr,
     UnitAttr,
+    plain,
 )
 from lamina.ir.core import Operation, Value
 from lamina.ir.types import ScalarType, VectorType, bf16, element_of, f32, i32, i64
@@ -62,7 +62,7 @@ def _store(lowering: Lowering, operation: Operation) -> None:
 
 
 def _streaming(operation: Operation) -> dict[str, Attribute]:
-    """`nontemporal`: the data will not be read soon (needs `alignment` of the whole vector to have an effect)."""
+    """`nontemporal`: the data will not be read soon (has an effect with `alignment` of the whole vector)."""
     value = operation.attributes.get("nontemporal")
     is_set = isinstance(value, UnitAttr) or getattr(value, "value", False) is True
     return {"nontemporal": UnitAttr()} if is_set else {}
@@ -162,16 +162,17 @@ def _step(lowering: Lowering, operation: Operation) -> Value:
 
 
 REDUCTIONS = {
-    "add": ("fadd", "add"), "mul": ("fmul", "mul"), "maximumf": ("fmaximum", ""), "minimumf": ("fminimum", ""),
-    "maxnumf": ("fmax", ""), "minnumf": ("fmin", ""), "maxsi": ("", "smax"), "minsi": ("", "smin"),
+    "add": ("fadd", "add"), "mul": ("fmul", "mul"), "maximumf": ("fmaximum", ""), "minimumf": ("fminimum",
+    ""), "maxnumf": ("fmax", ""), "minnumf": ("fmin", ""), "maxsi": ("", "smax"), "minsi": ("", "smin"),
     "maxui": ("", "umax"), "minui": ("", "umin"), "and": ("", "and"), "or": ("", "or"), "xor": ("", "xor"),
 }  # fmt: skip
 """Kinds of `vector.reduction`: the intrinsic for floats, and for integers."""
 COMBINE = {
-    "fadd": "llvm.fadd", "fmul": "llvm.fmul", "fmaximum": "llvm.intr.maximum", "fminimum": "llvm.intr.minimum",
-    "fmax": "llvm.intr.maxnum", "fmin": "llvm.intr.minnum", "add": "llvm.add", "mul": "llvm.mul",
-    "smax": "llvm.intr.smax", "smin": "llvm.intr.smin", "umax": "llvm.intr.umax", "umin": "llvm.intr.umin",
-    "and": "llvm.and", "or": "llvm.or", "xor": "llvm.xor",
+    "fadd": "llvm.fadd", "fmul": "llvm.fmul", "fmaximum": "llvm.intr.maximum",
+    "fminimum": "llvm.intr.minimum", "fmax": "llvm.intr.maxnum", "fmin": "llvm.intr.minnum",
+    "add": "llvm.add", "mul": "llvm.mul", "smax": "llvm.intr.smax", "smin": "llvm.intr.smin",
+    "umax": "llvm.intr.umax", "umin": "llvm.intr.umin", "and": "llvm.and", "or": "llvm.or",
+    "xor": "llvm.xor",
 }  # fmt: skip
 
 
@@ -232,9 +233,7 @@ def _shuffle(lowering: Lowering, operation: Operation) -> Value:
 
 def _slice(lowering: Lowering, operation: Operation) -> Value:
     value = lowering.value(operation.operand())
-    offsets = operation.attributes["offsets"]
-    start = getattr(offsets, "elements", getattr(offsets, "values", ()))[0]
-    first = start.value if isinstance(start, IntegerAttr) else int(start)
+    first = int(plain(operation.attributes["offsets"])[0])
     type_ = lower_type(operation.result.type)
     lanes = DenseArrayAttr(tuple(range(first, first + lanes_of(type_))), i32)
     return lowering.op("llvm.shufflevector", (value, lowering.poison(value.type)), type_, {"mask": lanes})

@@ -10,9 +10,10 @@ tests/codegen/test_math.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from lamina.ir.core import Builder, Operation, Value
+from lamina.ir.passes import Context
 from lamina.ir.types import bf16, element_of, f16, f32, f64, with_element
 from lamina.passes.loops.expand_math import (
     error_function,
@@ -61,10 +62,10 @@ NARROW: dict[str, Expansion] = {
 """Expansions for f32 alone."""
 
 
-def run(module: Operation, context: Any = None) -> None:
-    """Expand everything inside `module` (a module or a function) for the context's machine."""
-    machine = getattr(context, "machine", None)
-    expand(module, getattr(machine, "isa", ""))
+def run(module: Operation, context: Context) -> None:
+    """Expand everything inside `module` (a module or a function) for the context's target."""
+    target = context.target
+    expand(module, target.isa if target is not None else "")
 
 
 def expand(root: Operation, isa: str = "") -> None:

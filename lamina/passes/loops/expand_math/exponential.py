@@ -56,7 +56,7 @@ def reduced_expm1(m: Math, r: Value) -> Value:
 
 
 def expm1(m: Math, x: Value) -> Value:
-    """e^x - 1 = 2 ((e^r - 1) 2^(n-1) + (2^(n-1) - 1/2)): with n - 1 the scale cannot overflow before the result."""
+    """e^x - 1 = 2 ((e^r - 1) 2^(n-1) + (2^(n-1) - 1/2)): with n - 1 no step overflows before the result."""
     low, high = (-40.0, 710.0) if m.is_wide else (-20.0, 89.0)
     whole, r = reduce(m, m.at_least(m.at_most(x, high), low))
     half = m.power_of_two(m.on_bits("subi", whole, 1))

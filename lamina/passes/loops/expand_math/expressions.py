@@ -1,4 +1,4 @@
-"""What the expansions are written with: arithmetic on values of one float type, spelled as arith operations."""
+"""What the expansions are written with: arithmetic on values of one float type, as arith operations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lamina.ir.attributes import DenseElementsAttr, FloatAttr, IntegerAttr, OpaqueAttr
+from lamina.ir.attributes import (
+    DenseArrayAttr,
+    DenseElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    OpaqueAttr,
+    decode_scalar,
+    encode_scalar,
+)
 from lamina.ir.core import Builder, Value
 from lamina.ir.ops.arith import CMPF, CMPI
 from lamina.ir.types import ScalarType, Type, VectorType, element_of, f32, f64, i1, i32, i64, with_element
@@ -189,15 +197,28 @@ class Math:
         Without an instruction for it: two factors, each of half the exponent, so that each is normal.
         """
         if self.has_ldexp:
-            return self.builder.value("llvm.intr.ldexp", (a, exponent), self.type)
+            return self._ldexp(a, exponent)
         half = self.on_bits("shrsi", exponent, 1)
         rest = self.on_bits("subi", exponent, half)
         first = self.multiply(a, self.power_of_two(half))
         return self.multiply(first, self.power_of_two(rest))
 
+    def _ldexp(self, a: Value, exponent: Value) -> Value:
+        """Upstream has no operation for it on vectors, hence the call by name."""
+        attributes = {
+            "intrin": f"llvm.ldexp.{_suffix(self.type)}.{_suffix(self.bits_type)}",
+            "operandSegmentSizes": DenseArrayAttr((2, 0), i32),
+            "op_bundle_sizes": DenseArrayAttr((), i32),
+        }
+        return self.builder.value("llvm.call_intrinsic", (a, exponent), self.type, attributes)
+
+
+def _suffix(type_: Type) -> str:
+    """How intrinsics' names spell a type: `v16f32`."""
+    lanes = f"v{type_.shape[0]}" if isinstance(type_, VectorType) else ""
+    return f"{lanes}{element_of(type_)}"
+
 
 def _rounded(value: float, type_: ScalarType) -> float:
     """`value` as the type holds it."""
-    from lamina.ir.attributes import decode_scalar, encode_scalar
-
     return float(decode_scalar(encode_scalar(value, type_), type_))

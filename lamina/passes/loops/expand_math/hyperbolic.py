@@ -9,8 +9,13 @@ from lamina.passes.loops.expand_math.exponential import EXP, reduce, reduced_exp
 from lamina.passes.loops.expand_math.expressions import Math
 from lamina.passes.loops.expand_math.logarithm import log1p
 
-
-TANH = (-0.33333316445350647, 0.13332544267177582, -0.0538475476205349, 0.02105071395635605, -0.00624284939840436)
+TANH = (
+    -0.33333316445350647,
+    0.13332544267177582,
+    -0.0538475476205349,
+    0.02105071395635605,
+    -0.00624284939840436,
+)
 """(tanh x - x) / x^3 in x^2, |x| < 0.55; error 1.1e-9 of tanh."""
 TANH_LIMIT = 0.55
 

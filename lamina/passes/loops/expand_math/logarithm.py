@@ -74,7 +74,7 @@ def log(m: Math, x: Value) -> Value:
 
 
 def _log_of_base(m: Math, x: Value, scale: tuple[float, float], unit: tuple[float, float]) -> Value:
-    """(log m + e log 2) / log base: `scale` is 1 / log base and `unit` log 2 / log base, each in two parts."""
+    """(log m + e log 2) / log base: `scale` is 1 / log base, `unit` log 2 / log base, each in two parts."""
     lifted, less = _normal(m, x)
     f, e, _ = _split(m, lifted)
     e = m.add(e, less)

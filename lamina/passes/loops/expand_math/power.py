@@ -21,7 +21,7 @@ def _narrow(m: Math, value: Value) -> Value:
 
 
 def pow(m: Math, x: Value, y: Value) -> Value:
-    """As C99 has it: 1 for y = 0 and for x = 1; a negative x needs a whole y, whose last bit gives the sign."""
+    """As C99 has it: 1 for y = 0 and x = 1; a negative x needs a whole y, whose last bit gives the sign."""
     size = m.absolute(x)
     wide, wide_size = _widen(m, size)
     exponent = m.builder.value("arith.extf", (y,), wide.type)

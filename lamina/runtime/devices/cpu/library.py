@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
+import torch  # noqa: F401  (its libgomp must be in the process before we look for one)
 
 from lamina.errors import CompilerBug
 

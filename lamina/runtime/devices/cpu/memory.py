@@ -25,7 +25,7 @@ HUGE_PAGE_ADVICE = 14
 
 
 def use_count(storage: torch.UntypedStorage) -> int | None:
-    """How many tensors and other C++ holders share a storage (our own object is one); None when torch won't say."""
+    """How many tensors and other C++ holders share a storage (ours is one); None if torch will not say."""
     count = getattr(torch._C, "_storage_Use_Count", None)
     return None if count is None else int(count(storage._cdata))
 
@@ -49,7 +49,7 @@ class Pool:
                 for entry in kept:
                     if entry.is_free():
                         return entry.storage
-            storage = torch.UntypedStorage(size)
+            storage = torch.UntypedStorage(size)  # type: ignore[no-untyped-call]
             advise_huge_pages(storage.data_ptr(), size)
             if use_count(storage) == 1:
                 self._kept.setdefault(size, []).append(_Kept(storage))
