@@ -65,6 +65,7 @@ def _verify_reinterpret(operation: Operation) -> None:
 
 
 RECORDS = (
+    OpRecord("memref.extract_aligned_pointer_as_index", 1, 1, frozenset({PURE})),
     OpRecord("memref.alloc", 0, 1, attributes=("operandSegmentSizes",), optional=("alignment",)),
     OpRecord("memref.alloca", 0, 1, attributes=("operandSegmentSizes",), optional=("alignment",)),
     OpRecord("memref.load", None, 1, frozenset({READS}), verify=_verify_load, optional=("nontemporal",)),

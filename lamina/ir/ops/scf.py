@@ -37,6 +37,12 @@ def make_parallel(builder: Builder, lower: Value, upper: Value, step: Value) -> 
     )
 
 
+def make_if(builder: Builder, condition: Value) -> Operation:
+    """An `scf.if` without results, not yet inserted, with two empty blocks."""
+    regions = [Region([Block()]), Region([Block()])]
+    return Operation("scf.if", [condition], (), None, regions, location=builder.location)
+
+
 def end_parallel(builder: Builder) -> None:
     """The terminator of an `scf.parallel` that reduces nothing."""
     builder.op("scf.reduce")

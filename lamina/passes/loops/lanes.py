@@ -82,7 +82,8 @@ class Frame:
 
     counters: dimension -> (its counter, the level of its loop). `masks`: the lanes that exist of each of the
     vectors side by side (none: all). `registers` hold the results of reductions, one value for each vector
-    side by side; `scratch` the rows of what earlier walks keep; `written` are the buffers that the nest stores to.
+    side by side; `scratch` the rows of what earlier walks keep; `written` are the buffers that the nest
+    stores to, `streamed` those whose stores go around the caches.
     """
 
     constants: Builder
@@ -97,6 +98,7 @@ class Frame:
     registers: dict[Value, list[Value]] = field(default_factory=dict)
     scratch: dict[Value, Value] = field(default_factory=dict)
     written: set[Value] = field(default_factory=set)
+    streamed: frozenset[Value] = frozenset()
     known: dict[tuple[Type, Attribute], Value] = field(default_factory=dict)
 
     def push(self, block: Block) -> Level:
@@ -492,6 +494,8 @@ class WalkBody:
             kind = i32 if abs(stride) * frame.lanes < 2**31 else index
             builder.op("vector.scatter", (memory, address, frame.steps(stride, kind), self._mask(), value))
         elif mask is None:
-            builder.op("vector.store", (value, memory, address))
+            streams = access.buffer in frame.streamed
+            attributes = {"nontemporal": True, "alignment": frame.lanes * access.element.bytes}
+            builder.op("vector.store", (value, memory, address), (), attributes if streams else None)
         else:
             builder.op("vector.maskedstore", (memory, address, mask, value))

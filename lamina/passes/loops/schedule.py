@@ -5,12 +5,12 @@
                         across = -1, inner = [1], lanes = 16, unroll = 4}}
 
 - `outer`: the parallel dimensions that are loops, outer first; the first `parallel` of them are collapsed
-  into one `scf.parallel` (0: the work is too small to share). With `chunk` > 0 the vector dimension of a pointwise
-  nest is shared too, in pieces of so many elements.
+  into one `scf.parallel` (0: the work is too small to share). With `chunk` > 0 the vector dimension of a
+  pointwise nest is shared too, in pieces of so many elements.
 - `across` = -1: the lanes walk the last of the `inner` dimensions of each walk, and a reduction ends with a
-  sum over lanes. Otherwise the lanes walk the parallel dimension `across`, `unroll` vectors at a time, and every
-  lane reduces by itself over the `inner` loops.
-- `lanes` = 1: scalar code.
+  sum over lanes. Otherwise the lanes walk the parallel dimension `across`, `unroll` vectors at a time, and
+  every lane reduces by itself over the `inner` loops.
+- `lanes` = 1: scalar code. `stream`: results go around the caches, where they are aligned.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ ROUNDS = 8
 CHUNK_BYTES = 1 << 15
 """A piece of a long pointwise loop that one parallel iteration takes, in bytes of its widest element."""
 MOST_SCRATCH = 1 << 19
+STREAM = 16
+"""Results of more than so many times the second cache are gone from it before anyone reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Schedule:
     inner: tuple[int, ...]
     lanes: int
     unroll: int
+    stream: bool
 
 
 def schedule(function: Operation, target: Target) -> Operation:
@@ -173,7 +176,9 @@ def _reducing_schedules(nest: LoopNest, across: int, target: Target) -> list[Sch
             inner = (*(dim for dim in inner if dim != vector), vector)
             lanes = _fitting_lanes(walk, walk.sizes[vector], target)
             unroll = _unroll(walk, walk.sizes[vector] // lanes)
-        found.append(Schedule(tuple(order), parallel, 0, across, inner, lanes, unroll))
+        found.append(
+            Schedule(tuple(order), parallel, 0, across, inner, lanes, unroll, _streams(walk, target))
+        )
     return found
 
 
@@ -256,8 +261,20 @@ def _choose_pointwise(nest: LoopNest, target: Target) -> list[Schedule]:
         lanes = _fitting_lanes(walk, walk.sizes[vector], target) if vector >= 0 else 1
         unroll = _unroll(walk, walk.sizes[vector] // lanes) if vector >= 0 else 1
         inner = (vector,) if vector >= 0 else ()
-        found.append(Schedule(tuple(outer), parallel, chunk, -1, inner, lanes, unroll))
+        found.append(
+            Schedule(tuple(outer), parallel, chunk, -1, inner, lanes, unroll, _streams(walk, target))
+        )
     return found
+
+
+def _streams(walk: Walk, target: Target) -> bool:
+    """Whether to store past the caches: it saves reading every line before it is written."""
+    written = sum(
+        math.prod(walk.sizes[dim] for dim in access.dims) * access.element.bytes
+        for access in walk.outputs
+        if not access.is_temporary
+    )
+    return not walk.reduces and written >= STREAM * target.l2_bytes
 
 
 def _chunk(walks: Sequence[Walk], size: int, rows: int, target: Target) -> int:

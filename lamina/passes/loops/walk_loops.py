@@ -15,16 +15,20 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lamina.ir.attributes import Attribute
 from lamina.ir.core import Value
-from lamina.ir.ops.scf import make_for
+from lamina.ir.ops.scf import make_for, make_if
 from lamina.ir.types import VectorType, i1, index
 from lamina.passes.loops.lanes import Frame, WalkBody
-from lamina.passes.loops.reductions import across_lanes, combine
+from lamina.passes.loops.reductions import across_lanes, combine, compare
 from lamina.passes.loops.schedule import Schedule
 from lamina.passes.loops.walks import Access, Walk
 
 LONGEST_SUM = 1024
 """An accumulator takes at most about so many elements before it is added to the total and restarts."""
 BLOCK = 256
+LINE = 64
+"""Bytes of a cache line."""
+SMALLEST_STREAM = 16
+"""Bytes of the smallest vector with a store that goes around the caches."""
 
 Accumulators = list[Value]
 """Those of the first vector, then those of the second, ...: unroll times the outputs that are reduced."""
@@ -217,7 +221,53 @@ class WalkLoops:
         return self._rest(dim, (even, end), carried, is_whole=False)
 
     def _full_steps(self, dim: int, bounds: tuple[Value, Value, int], carried: Accumulators) -> Accumulators:
-        return self._for(bounds, dim, carried, lambda inside: self._bodies(range(self.copies), inside))
+        streamed = self._streamed()
+        if not streamed:
+            return self._for(bounds, dim, carried, lambda inside: self._bodies(range(self.copies), inside))
+        frame = self.frame
+        outer = frame.inner
+        choice = make_if(outer, self._are_aligned(streamed))
+        for region, buffers in zip(choice.regions, (streamed, ()), strict=True):
+            frame.push(region.block)
+            frame.streamed = frozenset(buffers)
+            self._for(bounds, dim, carried, lambda inside: self._bodies(range(self.copies), inside))
+            frame.inner.op("scf.yield")
+            frame.pop()
+        outer.insert(choice)
+        return carried
+
+    def _streamed(self) -> list[Value]:
+        """The outputs that may be stored past the caches: whole vectors at multiples of their size."""
+        if not self.plan.stream or self.frame.lanes == 1 or self.reduced:
+            return []
+        lanes = self.frame.lanes
+        return [
+            access.buffer
+            for access in self.walk.outputs
+            if access.strides[self.frame.vector] == 1
+            and not access.is_temporary
+            and lanes * access.element.bytes >= SMALLEST_STREAM
+            and all(
+                stride % lanes == 0
+                for dim, stride in enumerate((*access.strides, access.offset))
+                if dim != self.frame.vector
+            )
+        ]
+
+    def _are_aligned(self, buffers: Sequence[Value]) -> Value:
+        """Whether the buffers start at whole cache lines, as an i1 built once."""
+        frame, level = self.frame, self.frame.levels[0]
+        key = ("aligned", *buffers)
+        found: Value | None = level.built.get(key)
+        if found is None:
+            name = "memref.extract_aligned_pointer_as_index"
+            addresses = [level.builder.value(name, (buffer,), index) for buffer in buffers]
+            together = addresses[0]
+            for address in addresses[1:]:
+                together = level.builder.value("arith.ori", (together, address), index)
+            rest = level.builder.value("arith.andi", (together, frame.number(LINE - 1)), index)
+            found = level.built[key] = compare(level.builder, "eq", rest, frame.number(0))
+        return found
 
     def _rest(
         self, dim: int, bounds: tuple[Value, Value], carried: Accumulators, *, is_whole: bool

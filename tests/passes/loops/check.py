@@ -30,10 +30,10 @@ FILLER = 77
 
 
 def target_of(isa: str, cores: int = 2) -> Target:
-    """A machine on which every kernel counts as large enough for two threads."""
+    """A machine on which kernels count as large: enough for two threads, and for stores past the caches."""
     return Target(
         name="test", isa=isa, vector_bits=VECTOR_BITS[isa], features=(), cores=cores, l1_bytes=1 << 15,
-        l2_bytes=1 << 20, l3_bytes=1 << 23, copy_bandwidth=1e10, cache_bandwidth=1e11, peak_flops=1e11,
+        l2_bytes=16, l3_bytes=1 << 23, copy_bandwidth=1e10, cache_bandwidth=1e11, peak_flops=1e11,
         launch_seconds=1e-12,
     )  # fmt: skip
 
