@@ -93,7 +93,12 @@ def main(words: list[str] | None = None) -> int:
         ):
             record.add(entry, verdict)
             if not verdict.is_good(entry):
-                console.print(f"{entry}: {verdict.verdict}: {verdict.reason}", highlight=False, markup=False, soft_wrap=True)
+                console.print(
+                    f"{entry}: {verdict.verdict}: {verdict.reason}",
+                    highlight=False,
+                    markup=False,
+                    soft_wrap=True,
+                )
     except KeyboardInterrupt:
         print("interrupted: the same command goes on from here", file=sys.stderr)
         return 130
