@@ -11,7 +11,6 @@ R, other values also over a part. So two groups fit when, after their common val
 
 from __future__ import annotations
 
-from lamina.ir.attributes import plain
 from lamina.ir.core import Value
 from lamina.passes.fusion.atoms import Map, Union, flatten, resolve, unify_maps
 from lamina.passes.fusion.graph import Graph, Read
@@ -44,7 +43,7 @@ def _align(graph: Graph, producer: Group, consumer: Group) -> str | None:
             return _say_mismatch(pairs[position], is_first=position == 0)
     _follow_shared_inputs(graph, producer, consumer, union)
     reason = _match_rest(producer, consumer, union)
-    return reason or _check_reduced(producer, consumer) or _check_whole_dimensions(producer, consumer)
+    return reason or _check_reduced(producer, consumer)
 
 
 def _say_mismatch(pair: Pair, is_first: bool) -> str:
@@ -100,24 +99,4 @@ def _check_reduced(producer: Group, consumer: Group) -> str | None:
     first, second = producer.reduced, consumer.reduced
     if first and second and first != second:
         return "they reduce over different dimensions"
-    return None
-
-
-def _check_whole_dimensions(producer: Group, consumer: Group) -> str | None:
-    """Padding, reversal and argmax work along whole dimensions."""
-    for node in (*producer.nodes, *consumer.nodes):
-        if node.kind == "pad":
-            amounts = [plain(node.operation.attributes[side]) for side in ("low", "high")]
-            dims = [k for k, pair in enumerate(zip(*amounts, strict=True)) if any(pair)]
-        elif node.kind == "reverse":
-            dims = plain(node.operation.attributes["dims"])
-        elif node.kind == "reduce" and plain(node.operation.attributes["kind"]).startswith("arg"):
-            walk = node.operand_map[plain(node.operation.attributes["dims"])[0]]
-            if len(resolve(walk)) > 1:
-                return f"{node.name} needs its reduced dimension whole"
-            continue
-        else:
-            continue
-        if any(len(resolve(node.map[k])) > 1 for k in dims):
-            return f"{node.name} needs dimensions whole that the other one splits"
     return None

@@ -12,12 +12,16 @@ from collections.abc import Iterable, Sequence
 
 
 class Atom:
-    """One iteration dimension. `link` holds what has become of it: an equal atom, or the parts it was split into."""
+    """One iteration dimension. `link` holds what has become of it: an equal atom, or its parts.
 
-    __slots__ = ("link", "size")
+    `is_whole`: never split, since padding, reversal or argmax work along it.
+    """
+
+    __slots__ = ("is_whole", "link", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.is_whole = False
         self.link: tuple[Atom, ...] | None = None
 
     def __repr__(self) -> str:
@@ -36,23 +40,34 @@ class Trail:
     __slots__ = ("changed",)
 
     def __init__(self) -> None:
-        self.changed: list[Atom] = []
+        self.changed: list[tuple[Atom, Atom | None]] = []
 
     def link(self, atom: Atom, target: Walk) -> None:
+        """Replace an atom by an equal one, or by its parts."""
+        made_whole = target[0] if atom.is_whole and not target[0].is_whole else None
+        if made_whole is not None:
+            made_whole.is_whole = True
         atom.link = target
-        self.changed.append(atom)
+        self.changed.append((atom, made_whole))
 
     def mark(self) -> int:
         return len(self.changed)
 
     def undo(self, mark: int) -> None:
         while len(self.changed) > mark:
-            self.changed.pop().link = None
+            atom, made_whole = self.changed.pop()
+            atom.link = None
+            if made_whole is not None:
+                made_whole.is_whole = False
 
 
-def fresh_map(shape: Iterable[int]) -> Map:
-    """A new atom for each dimension that is not of size 1."""
-    return tuple(() if size == 1 else (Atom(size),) for size in shape)
+def fresh_map(shape: Iterable[int], whole: Iterable[int] = ()) -> Map:
+    """A new atom for each dimension that is not of size 1; those of `whole` dimensions are never split."""
+    found: Map = tuple(() if size == 1 else (Atom(size),) for size in shape)
+    for dim in whole:
+        for atom in found[dim]:
+            atom.is_whole = True
+    return found
 
 
 def resolve(walk: Iterable[Atom]) -> list[Atom]:
@@ -105,7 +120,7 @@ def divide(walk: Iterable[Atom], sizes: Sequence[int], trail: Trail) -> list[Wal
             if left % atom.size == 0:
                 piece.append(atom)
                 left //= atom.size
-            elif atom.size % left == 0:
+            elif atom.size % left == 0 and not atom.is_whole:
                 outer, inner = split(atom, left, trail)
                 piece.append(outer)
                 waiting.append(inner)
@@ -154,10 +169,10 @@ class Union:
                     return False
             elif min(one.size, other.size) == 0:
                 return False
-            elif one.size % other.size == 0:
+            elif one.size % other.size == 0 and not one.is_whole:
                 first.extend(reversed(self.split(one, other.size)))
                 second.append(other)
-            elif other.size % one.size == 0:
+            elif other.size % one.size == 0 and not other.is_whole:
                 second.extend(reversed(self.split(other, one.size)))
                 first.append(one)
             else:

@@ -174,11 +174,11 @@ class Graph:
         node.result = operation.result
         self.of_value[operation.result] = node
         if kind == "reduce":
-            node.operand_map = fresh_map(shape_of(operation.operand()))
             dims = plain(operation.attributes["dims"])
+            node.operand_map = fresh_map(shape_of(operation.operand()), whole_dimensions(operation))
             node.map = tuple(walk for k, walk in enumerate(node.operand_map) if k not in dims)
         else:
-            node.map = fresh_map(shape_of(operation.result))
+            node.map = fresh_map(shape_of(operation.result), whole_dimensions(operation))
         for position, value in enumerate(operation.operands):
             self._add_read(node, position, value)
 
@@ -289,3 +289,15 @@ def kind_of(operation: Operation) -> str:
     values = (operation.result, *operation.operands)
     is_known = all(isinstance(value.type, TensorType) and is_in_kernels(value) for value in values)
     return kind if is_known else "outside"
+
+
+def whole_dimensions(operation: Operation) -> list[int]:
+    """The dimensions that the operation works along: of the result, or of the operand of an argmax."""
+    attributes = operation.attributes
+    if operation.name == "lamina.pad":
+        amounts = zip(plain(attributes["low"]), plain(attributes["high"]), strict=True)
+        return [dim for dim, pair in enumerate(amounts) if any(pair)]
+    is_position = operation.name == "lamina.reduce" and plain(attributes["kind"]).startswith("arg")
+    if is_position or operation.name == "lamina.reverse":
+        return list(plain(attributes["dims"]))
+    return []
