@@ -158,14 +158,18 @@ def explain_program(arguments: argparse.Namespace) -> int:
 
 
 def optimise_text(arguments: argparse.Namespace) -> int:
-    from lamina.pipeline import PASSES, optimise
+    from lamina.ir.machine import host
+    from lamina.ir.passes import Context
+    from lamina.pipeline import REGISTRY, optimise
 
     if arguments.list:
-        for name, text in PASSES.items():
-            print(f"{name:24}{text}")
+        for name, found in REGISTRY.items():
+            print(f"{name:20}{found.takes} -> {found.gives}")
         return 0
+    options = Options.from_user()
     text = sys.stdin.read() if arguments.file == "-" else _read(arguments.file)
-    print(optimise(text, arguments.passes, arguments.file), end="")
+    context = Context(options, host(options))
+    print(optimise(text, arguments.passes, arguments.file, context), end="")
     return 0
 
 

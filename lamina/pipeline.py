@@ -3,64 +3,103 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
-from lamina.reports.report import GraphReport, KernelReport, Traffic
+from lamina.codegen.llvm.to_llvm import to_llvm
 from lamina.ir.attributes import plain
-from lamina.ir.core import Operation, lookup, symbol_name
+from lamina.ir.core import Block, Operation, Region, lookup, make_module, symbol_name
 from lamina.ir.machine import Target
 from lamina.ir.ops.aten import is_extern
-from lamina.ir.remarks import Remarks
-from lamina.options import Options
+from lamina.ir.opt import opt
+from lamina.ir.passes import Context, Pass, Pipeline, chain
 from lamina.passes.fusion import fuse, outline, traffic
-from lamina.passes.loops import expand_math, lower
+from lamina.passes.loops import expand_math, schedule, to_linalg, vectorize
 from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program
-from lamina.passes.tensor import canonicalize, cse, dce, fold
+from lamina.passes.tensor import (
+    canonicalize,
+    cse,
+    dce,
+    fold,
+    fold_batch_norm,
+    layout,
+    pack_convolution,
+    pack_linear,
+    prepare,
+)
+from lamina.reports.report import GraphReport, KernelReport, Traffic
 
-FREE_OPERATIONS = frozenset({"arith.constant", "func.return", "tensor.empty"})
-"""What costs eager no kernel of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What passes may read and where they leave remarks."""
-
-    options: Options
-    target: Target
-    remarks: Remarks
-    stage: Callable[[str], AbstractContextManager[None]]
-
-
-Run = Callable[[Operation, Any], None]
-
-TENSOR_PASSES: dict[str, Run] = {
-    "canonicalize": canonicalize.run,
-    "fold": fold.run,
-    "cse": cse.run,
-    "dce": dce.run,
-}
-FUSION_PASSES: dict[str, Run] = {
-    "fuse": fuse.run,
-    "outline": outline.run,
-}
+Step = Callable[[Operation, Target], Operation]
+Observer = Callable[[str, Operation], None]
+"""Is told the name of each pass and the module after it."""
 
 
-def run_passes(module: Operation, passes: Mapping[str, Run], context: Context) -> None:
-    """Run passes in order, those that the options leave out excepted."""
-    for name, run in passes.items():
-        if name not in context.options.disabled_passes:
-            with context.stage(name):
-                run(module, context)
+def tensor_pass(module: Any) -> Pass:
+    """A pass of a file with NAME and `run(module, context)`, from the tensor level to the tensor level."""
+    return Pass(module.NAME, module.run, "tensor", "tensor")
 
 
-def lower_kernel(function: Operation, target: Target, options: Options) -> Operation:
-    """A kernel from the tensor level to the loop level."""
-    kernel = lower.lower_kernel(function, target)
-    expand_math.expand(kernel, target.isa)
-    return kernel
+def kernel_pass(name: str, step: Step, takes: str, gives: str) -> Pass:
+    """A pass that makes a new function of each kernel function of a module."""
+
+    def run(module: Operation, context: Context) -> None:
+        for function in [each for each in module.body if is_kernel(each)]:
+            made = step(function, context.target)
+            if made is not function:
+                module.body.insert(made, function)
+                function.detach()
+
+    return Pass(name, run, takes, gives, is_required=True)
+
+
+def is_kernel(operation: Operation) -> bool:
+    """Whether this is the function of a generated kernel."""
+    return operation.name == "func.func" and (symbol_name(operation) or "").startswith(outline.PREFIX)
+
+
+def _run_to_llvm(module: Operation, context: Context) -> None:
+    lowered = to_llvm(list(module.body))
+    module.regions[0] = Region([Block()])
+    module.regions[0].parent = module
+    for function in list(lowered.body):
+        function.detach()
+        module.body.append(function)
+
+
+SIMPLIFY = (tensor_pass(canonicalize), tensor_pass(fold), tensor_pass(cse), tensor_pass(dce))
+WEIGHTS = tuple(map(tensor_pass, (fold_batch_norm, pack_linear, pack_convolution, layout, prepare)))
+FUSE = (
+    Pass(fuse.NAME, fuse.run, "tensor", "fused", is_required=True),
+    Pass(outline.NAME, outline.run, "fused", "tensor", is_required=True),
+)
+LOWER = (
+    kernel_pass(to_linalg.NAME, lambda function, _: to_linalg.to_linalg(function), "tensor", "linalg"),
+    kernel_pass(schedule.NAME, schedule.schedule, "linalg", "linalg"),
+    kernel_pass(vectorize.NAME, lambda function, _: vectorize.vectorize(function), "linalg", "loops"),
+    Pass(expand_math.NAME, expand_math.run, "loops", "loops", is_required=True),
+)
+TO_LLVM = Pass("to_llvm", _run_to_llvm, "loops", "llvm", is_required=True)
+
+GRAPH: Pipeline = chain(*SIMPLIFY, *WEIGHTS, *SIMPLIFY, *FUSE)
+"""@main of imported ATen operations -> @main of kernel calls and library calls, and the kernels."""
+KERNEL: Pipeline = chain(*LOWER, TO_LLVM)
+"""A module of kernel functions -> the llvm dialect."""
+
+REGISTRY: dict[str, Pass] = {each.name: each for each in (*SIMPLIFY, *WEIGHTS, *FUSE, *LOWER, TO_LLVM)}
+"""Every pass that has a word in `lamina opt`."""
+
+
+def lower_kernel(function: Operation, context: Context, observe: Observer | None = None) -> Operation:
+    """A kernel function from the tensor level to loops ready for code generation; `function` stays."""
+    module = make_module()
+    module.body.append(function.clone())
+    for each in LOWER:
+        each.run(module, context)
+        if observe is not None:
+            observe(each.name, module)
+    (lowered,) = module.body
+    lowered.detach()
+    return lowered
 
 
 def make_program(module: Operation, source: str) -> Operation:
@@ -70,6 +109,11 @@ def make_program(module: Operation, source: str) -> Operation:
     insert_frees.run(program)
     plan_memory.run(program)
     return program
+
+
+def optimise(text: str, passes: str, filename: str, context: Context) -> str:
+    """What `lamina opt` prints."""
+    return opt(text, passes, REGISTRY, filename=filename, context=context)
 
 
 def has_prepare(module: Operation) -> bool:
@@ -91,17 +135,13 @@ def describe(module: Operation, report: GraphReport, eager_bytes: int) -> None:
     report.traffic = Traffic(eager_bytes, sum(moved.values()), traffic.least(module))
 
 
+SILENT = frozenset({"func.return", "arith.constant", "lamina.broadcast"})
+"""Operations of a kernel that a reader of its report need not see."""
+
+
 def _kernel_report(kernel: Operation, launches: int, size: int) -> KernelReport:
-    inside = [
-        each for each in kernel.body if each.name not in ("func.return", "arith.constant", "lamina.broadcast")
-    ]
+    inside = [each for each in kernel.body if each.name not in SILENT]
     lines = dict.fromkeys(str(each.location) for each in inside if each.location.file)
     names = [each.name for each in inside]
-    return KernelReport(
-        symbol_name(kernel) or "", plain(kernel.attributes["kind"]), names, list(lines), launches, size
-    )
-
-
-def count_operations(module: Operation) -> int:
-    """Operations of @main that eager would run as kernels."""
-    return sum(each.name not in FREE_OPERATIONS for each in lookup(module, "main").body)
+    kind = plain(kernel.attributes["kind"])
+    return KernelReport(symbol_name(kernel) or "", kind, names, list(lines), launches, size)

@@ -12,7 +12,7 @@ import functools
 import threading
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +25,8 @@ from lamina.driver.graph import Compiled
 from lamina.driver.replay import write_replay
 from lamina.driver.watch import Watch, counters, watch
 from lamina.errors import CompilerBug, LaminaError, Unsupported, UserError
-from lamina.reports.report import Explanation, GraphReport
 from lamina.options import Options
+from lamina.reports.report import Explanation, GraphReport
 
 GRADIENT_REASON = "gradients are needed: training is not compiled yet, the call runs eagerly"
 USERS_ERROR = "op-error"
@@ -109,9 +109,9 @@ class State:
             if needs_gradient(inputs):
                 return Entry(captured, None, GRADIENT_REASON)
             try:
-                return Entry(
-                    captured, compile_or_replay(captured.graph_module, inputs, self.options, watching)
-                )
+                kinds = kinds_of(captured, inputs)
+                compiled = compile_or_replay(captured.graph_module, inputs, self.options, watching, kinds)
+                return Entry(captured, compiled)
             except Unsupported as error:
                 if self.fullgraph:
                     raise
@@ -145,12 +145,25 @@ class State:
         )
 
 
+def kinds_of(captured: Captured, inputs: list[Any]) -> list[str]:
+    """Of each graph input: an "input" of the call, or a "parameter" or "buffer" that stays from call to call."""
+    kinds = []
+    for source, value in zip(captured.sources, inputs, strict=True):
+        lasting = "parameter" if isinstance(value, torch.nn.Parameter) else "buffer"
+        kinds.append(lasting if source.is_fixed else "input")
+    return kinds
+
+
 def compile_or_replay(
-    graph: torch.fx.GraphModule, inputs: list[Any], options: Options, watching: Watch
+    graph: torch.fx.GraphModule,
+    inputs: list[Any],
+    options: Options,
+    watching: Watch,
+    kinds: Sequence[str] = (),
 ) -> Compiled:
     """Compile a graph; a failure of ours becomes a CompilerBug that names a replay folder."""
     try:
-        return graphs.compile_graph(graph, inputs, options, watching)
+        return graphs.compile_graph(graph, inputs, options, watching, kinds)
     except (Unsupported, UserError):
         raise
     except Exception as error:

@@ -28,14 +28,14 @@ from lamina.autograd.trace import (
 from lamina.driver.kernels import STORE, kernel_functions
 from lamina.driver.prepared import Prepared
 from lamina.driver.watch import Watch, counters
-from lamina.reports.report import GraphReport
 from lamina.ir import machine
 from lamina.ir.attributes import attribute, plain
 from lamina.ir.core import Operation, lookup
-from lamina.ir.remarks import Remarks
+from lamina.ir.passes import Context, PassManager
 from lamina.options import Options
 from lamina.passes.fusion import traffic
-from lamina.pipeline import Context
+from lamina.passes.program.views import is_view
+from lamina.reports.report import GraphReport
 from lamina.runtime.cache import Cache
 from lamina.runtime.executor import Executor
 
@@ -65,7 +65,7 @@ def compile_graph(
     with watch.stage("import"):
         module = import_graph(traced)
         describe_main(lookup(module, "main"), traced, inputs, kinds)
-    context = Context(options, machine.host(options), Remarks(), watch.stage)
+    context = Context(options, machine.host(options), stage=watch.stage)
     return lower_graph(module, traced, context, watch)
 
 
@@ -95,13 +95,15 @@ def kept_results(outputs: Sequence[Output]) -> list[int]:
 
 def lower_graph(module: Operation, traced: Traced, context: Context, watch: Watch) -> Compiled:
     """From the tensor level to something that runs."""
-    report = GraphReport("graph", operations=pipeline.count_operations(module))
+    report = GraphReport("graph", operations=count_operations(module))
     eager_bytes = traffic.total(module)
     options = context.options
     cache = Cache(options.cache_path() if options.cache else None)
-    pipeline.run_passes(module, pipeline.TENSOR_PASSES, context)
-    pipeline.run_passes(module, pipeline.FUSION_PASSES, context)
-    kernels = STORE.kernels(kernel_functions(module), context.target, options, cache, watch)
+    manager = PassManager(
+        pipeline=pipeline.GRAPH, verify=options.verify, print_after=frozenset(options.trace)
+    )
+    manager.run(module, context)
+    kernels = STORE.kernels(kernel_functions(module), context, cache, watch)
     with watch.stage("program"):
         main = Executor(pipeline.make_program(module, "main"), kernels)
         prepare = pipeline.make_program(module, "prepare") if pipeline.has_prepare(module) else None
@@ -118,6 +120,12 @@ def lower_graph(module: Operation, traced: Traced, context: Context, watch: Watc
         arguments = plain(lookup(module, "main").attributes["lamina.prepare_arguments"])
         run = Prepared(main, Executor(prepare, kernels), arguments, report)
     return Compiled(finish_outputs(run, traced), report)
+
+
+def count_operations(module: Operation) -> int:
+    """Operations of the traced graph that eager runs one by one: all but constants and views."""
+    main = lookup(module, "main").body
+    return sum(each.name not in ("arith.constant", "func.return") and not is_view(each) for each in main)
 
 
 def finish_outputs(

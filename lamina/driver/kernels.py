@@ -17,9 +17,10 @@ from lamina.driver.watch import Watch, counters
 from lamina.ir.attributes import StringAttr
 from lamina.ir.core import Operation, symbol_name
 from lamina.ir.machine import Target
+from lamina.ir.passes import Context
 from lamina.ir.text import print_module
 from lamina.options import Options
-from lamina.pipeline import lower_kernel
+from lamina.pipeline import is_kernel, lower_kernel
 from lamina.runtime.cache import Cache, key_of
 from lamina.runtime.devices.cpu.library import Library
 
@@ -36,12 +37,15 @@ class KernelStore:
     lock: Any = field(default_factory=threading.RLock)
 
     def kernels(
-        self, functions: Mapping[str, Operation], target: Target, options: Options, cache: Cache, watch: Watch
+        self, functions: Mapping[str, Operation], context: Context, cache: Cache, watch: Watch
     ) -> dict[str, Kernel]:
         """Callable kernels for tensor-level kernel functions, by name."""
         with self.lock:
             with watch.stage("kernel keys"):
-                keys = {name: kernel_key(function, target, options) for name, function in functions.items()}
+                keys = {
+                    name: kernel_key(function, context.target, context.options)
+                    for name, function in functions.items()
+                }
             missing: dict[str, str] = {}
             for name, key in keys.items():
                 if (
@@ -51,7 +55,7 @@ class KernelStore:
                 ):
                     missing[key] = name
             for key, name in missing.items():
-                self._build(key, functions[name], target, options, cache, watch)
+                self._build(key, functions[name], context, cache, watch)
             return {name: self.loaded[key] for name, key in keys.items()}
 
     def _load_from_disk(self, key: str, cache: Cache, watch: Watch) -> bool:
@@ -69,13 +73,11 @@ class KernelStore:
             counters.cache_hits += 1
             return True
 
-    def _build(
-        self, key: str, function: Operation, target: Target, options: Options, cache: Cache, watch: Watch
-    ) -> None:
+    def _build(self, key: str, function: Operation, context: Context, cache: Cache, watch: Watch) -> None:
         with watch.stage("loops"):
-            lowered = lower_kernel(function, target, options)
+            lowered = lower_kernel(function, context)
         with watch.stage("codegen"):
-            built = build([lowered], target)
+            built = build([lowered], context.target)
             counters.kernel_compilations += 1
             symbol = built.symbols[0]
             self._add(key, Library(built.object_code, built.symbols), symbol)
@@ -107,5 +109,4 @@ def kernel_key(function: Operation, target: Target, options: Options) -> str:
 
 def kernel_functions(module: Operation) -> dict[str, Operation]:
     """The kernel functions of a module, by name."""
-    named = ((symbol_name(each) or "", each) for each in module.body if each.name == "func.func")
-    return {name: each for name, each in named if name.startswith("kernel")}
+    return {symbol_name(each) or "": each for each in module.body if is_kernel(each)}

@@ -244,6 +244,9 @@ class _Lowering:
         wanted = buffer.type if strides is None else buffer_type(value.type, strides)
         root = buffer_root(buffer)
         is_own = root not in owned and _is_fresh(root) and _is_dense(buffer, root)
+        if _repeats_elements(wanted):
+            # Nothing can be written there: only @prepare gives such values, and only to @main.
+            is_own = True
         if is_own and has_equal_strides(buffer.type, wanted):
             owned.add(root)
             return (
@@ -263,6 +266,10 @@ def _is_fresh(root: Value) -> bool:
         return False
     is_output = owner.name == "program.alloc" and plain(owner.attributes["space"]) == "output"
     return is_output or owner.name == "program.call"
+
+
+def _repeats_elements(type_: MemRefType) -> bool:
+    return any(step == 0 and size > 1 for size, step in zip(type_.sizes, type_.steps, strict=True))
 
 
 def _is_dense(buffer: Value, root: Value) -> bool:

@@ -1,0 +1,53 @@
+"""The text of one program at every level, for people who read and for tests of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import fx
+
+from lamina import pipeline
+from lamina.autograd.import_graph import import_graph
+from lamina.autograd.trace import trace_inference
+from lamina.codegen.llvm.emit import emit
+from lamina.codegen.llvm.to_llvm import to_llvm
+from lamina.driver.graph import describe_main
+from lamina.driver.kernels import kernel_functions
+from lamina.ir import machine
+from lamina.ir.core import Operation, lookup, make_module
+from lamina.ir.passes import Context, PassManager
+from lamina.ir.text import print_module
+from lamina.options import Options
+
+
+def texts_by_level(
+    graph: fx.GraphModule, inputs: Sequence[Any], options: Options, kinds: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """IR text by level: "tensor" (imported), "fused" (kernels outlined), then a text for each kernel at
+    "to_linalg", "schedule", "vectorize", "expand_math" and "to_llvm", LLVM's own at "llvm_ir", and "program".
+
+    Nothing is compiled to machine code or kept.
+    """
+    traced = trace_inference(graph, inputs)
+    module = import_graph(traced)
+    describe_main(lookup(module, "main"), traced, inputs, kinds)
+    context = Context(options, machine.host(options))
+    texts = {"tensor": [print_module(module, locations=True)]}
+    PassManager(pipeline=pipeline.GRAPH, verify=True).run(module, context)
+    texts["fused"] = [print_module(module, locations=True)]
+
+    def keep(level: str, after: Operation) -> None:
+        texts.setdefault(level, []).append(print_module(after, locations=True))
+
+    for function in kernel_functions(module).values():
+        lowered = to_llvm([pipeline.lower_kernel(function, context, keep)])
+        keep("to_llvm", lowered)
+        texts.setdefault("llvm_ir", []).append(emit(lowered))
+    for source in ("main", "prepare") if pipeline.has_prepare(module) else ("main",):
+        program = pipeline.make_program(module, source)
+        program.detach()
+        alone = make_module()
+        alone.body.append(program)
+        keep("program", alone)
+    return texts
