@@ -329,12 +329,10 @@ def _branch_if(writer: _Writer, operation: Operation) -> str:
 
 
 def _call(writer: _Writer, operation: Operation) -> str:
-    """A call of a symbol, or of an address that is the first operand."""
-    callee = operation.attributes.get("callee")
-    operands = list(operation.operands)
-    target = f"@{callee.name}" if isinstance(callee, SymbolRefAttr) else writer.name(operands.pop(0))
+    callee = operation.attributes["callee"]
+    assert isinstance(callee, SymbolRefAttr)
     result = type_text(operation.results[0].type) if operation.results else "void"
-    return f"call {result} {target}({', '.join(map(writer.typed, operands))})"
+    return f"call {result} @{callee.name}({', '.join(map(writer.typed, operation.operands))})"
 
 
 def _return(writer: _Writer, operation: Operation) -> str:

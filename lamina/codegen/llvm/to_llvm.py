@@ -4,7 +4,7 @@
  => llvm.func @kernel_0(%args: !llvm.ptr, %threads: i64)    args: the data pointers of the memrefs, in order
 
 The first `scf.parallel` at the top of a function is outlined: `@kernel_0.loop(frame, first, last)` runs a
-part of its iterations, and `@lamina.parallel` (see `parallel`) runs that on the calling thread or on many.
+part of its iterations, and `@lamina_parallel` (see `parallel`) runs that on the calling thread or on many.
 The frame is `args` itself, or, when the loop uses other values from before it, a block of 8-byte slots:
 `args`, then the values.
 """

@@ -22,16 +22,28 @@ def test_a_missing_symbol_is_named() -> None:
         library.Library(code, ["here", "there"])
 
 
+LOOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 4)
+
+
+def launch(is_threaded: bool, first: int, last: int, step: int, threads: int) -> list[tuple[int, int, int]]:
+    calls: list[tuple[int, int, int]] = []
+    loop = LOOP(lambda frame, a, b: calls.append((frame, a, b)))
+    address = library.parallel_engine(is_threaded).get_function_address(library.PARALLEL)
+    PARALLEL(address)(ctypes.cast(loop, ctypes.c_void_p), 42, first, last, step, threads)
+    return sorted(calls)
+
+
 def test_the_stand_in_runs_everything_on_the_caller() -> None:
-    functions = library.serial_functions()
-    calls = []
-    callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(calls.append)
-    parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int)
-    parallel(functions["GOMP_parallel"])(ctypes.cast(callback, ctypes.c_void_p), 42, 8, 0)
-    assert calls == [42]
-    number = ctypes.CFUNCTYPE(ctypes.c_int)
-    assert number(functions["omp_get_thread_num"])() == 0
-    assert number(functions["omp_get_num_threads"])() == 1
+    assert launch(False, 3, 10, 2, 8) == [(42, 3, 10)]
+
+
+def test_threads_share_the_range() -> None:
+    assert library.has_threads()
+    assert launch(True, 3, 10, 2, 1) == [(42, 3, 10)]
+    assert launch(True, 0, 64, 16, 2) == [(42, 0, 32), (42, 32, 64)]
+    assert launch(True, 3, 10, 2, 3) == [(42, 3, 5), (42, 5, 7), (42, 7, 10)]
+    assert launch(True, 0, 5, 16, 2) == [(42, 0, 0), (42, 0, 5)]
 
 
 def test_openmp_is_torchs_own() -> None:

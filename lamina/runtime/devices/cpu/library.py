@@ -1,7 +1,8 @@
 """Object code -> callable kernels in this process.
 
-Generated code enters threads through libgomp, the very one that torch has loaded, so that both share one
-pool of threads. Where the process has none, a stand-in runs everything on the calling thread.
+Kernels enter threads through `lamina_parallel`, a small function made here (from LLVM text, once a process)
+on top of libgomp, the very one that torch has loaded, so that both share one pool of threads. Where the
+process has none, a stand-in runs everything on the calling thread.
 """
 
 from __future__ import annotations
@@ -19,20 +20,77 @@ import torch  # noqa: F401  (its libgomp must be in the process before we look f
 from lamina.errors import CompilerBug
 
 OPENMP = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
-SERIAL = """
-define void @lamina_serial_parallel(ptr %function, ptr %data, i32 %threads, i32 %flags) {
-  call void %function(ptr %data)
+PARALLEL = "lamina_parallel"
+THREADED = """
+declare void @GOMP_parallel(ptr, ptr, i32, i32)
+declare i32 @omp_get_thread_num()
+declare i32 @omp_get_num_threads()
+declare i64 @llvm.smin.i64(i64, i64)
+%job = type { ptr, ptr, i64, i64, i64 }
+
+define void @lamina_parallel(ptr %loop, ptr %frame, i64 %first, i64 %last, i64 %step, i64 %threads) {
+  %many = icmp sgt i64 %threads, 1
+  br i1 %many, label %share, label %alone
+share:
+  %job = alloca %job
+  store ptr %loop, ptr %job
+  %p1 = getelementptr %job, ptr %job, i32 0, i32 1
+  store ptr %frame, ptr %p1
+  %p2 = getelementptr %job, ptr %job, i32 0, i32 2
+  store i64 %first, ptr %p2
+  %p3 = getelementptr %job, ptr %job, i32 0, i32 3
+  store i64 %last, ptr %p3
+  %p4 = getelementptr %job, ptr %job, i32 0, i32 4
+  store i64 %step, ptr %p4
+  %count = trunc i64 %threads to i32
+  call void @GOMP_parallel(ptr @lamina_share, ptr %job, i32 %count, i32 0)
+  ret void
+alone:
+  call void %loop(ptr %frame, i64 %first, i64 %last)
   ret void
 }
-define i32 @lamina_serial_thread() {
-  ret i32 0
-}
-define i32 @lamina_serial_threads() {
-  ret i32 1
+
+; Iterations [n * t / T, n * (t + 1) / T) of n, for thread t of T.
+define internal void @lamina_share(ptr %job) {
+  %loop = load ptr, ptr %job
+  %p1 = getelementptr %job, ptr %job, i32 0, i32 1
+  %frame = load ptr, ptr %p1
+  %p2 = getelementptr %job, ptr %job, i32 0, i32 2
+  %first = load i64, ptr %p2
+  %p3 = getelementptr %job, ptr %job, i32 0, i32 3
+  %last = load i64, ptr %p3
+  %p4 = getelementptr %job, ptr %job, i32 0, i32 4
+  %step = load i64, ptr %p4
+  %length = sub i64 %last, %first
+  %less = sub i64 %step, 1
+  %rounded = add i64 %length, %less
+  %n = sdiv i64 %rounded, %step
+  %t32 = call i32 @omp_get_thread_num()
+  %t = sext i32 %t32 to i64
+  %T32 = call i32 @omp_get_num_threads()
+  %T = sext i32 %T32 to i64
+  %next = add i64 %t, 1
+  %n_t = mul i64 %n, %t
+  %begin = sdiv i64 %n_t, %T
+  %n_next = mul i64 %n, %next
+  %end = sdiv i64 %n_next, %T
+  %begin_steps = mul i64 %begin, %step
+  %end_steps = mul i64 %end, %step
+  %a = add i64 %first, %begin_steps
+  %b = add i64 %first, %end_steps
+  %bounded = call i64 @llvm.smin.i64(i64 %b, i64 %last)
+  call void %loop(ptr %frame, i64 %a, i64 %bounded)
+  ret void
 }
 """
-"""What stands in for libgomp: one thread, which is the caller."""
-SERIAL_NAMES = ("lamina_serial_parallel", "lamina_serial_thread", "lamina_serial_threads")
+"""What generated code calls for a parallel loop: see `codegen/llvm/parallel.py`."""
+SERIAL = """
+define void @lamina_parallel(ptr %loop, ptr %frame, i64 %first, i64 %last, i64 %step, i64 %threads) {
+  call void %loop(ptr %frame, i64 %first, i64 %last)
+  ret void
+}
+"""
+"""The same on the calling thread alone."""
 _LOCK = threading.RLock()
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
@@ -82,12 +140,13 @@ def openmp_functions(path: str | None) -> dict[str, int] | None:
 
 @cache
 def _prepare() -> bool:
-    """Tell LLVM's linker where libgomp's functions are; whether they are the real ones."""
+    """Make `lamina_parallel` and tell LLVM's linker where it is; whether it has threads."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     functions = openmp_functions(openmp_path())
-    for name, address in (functions or serial_functions()).items():
+    for name, address in (functions or {}).items():
         llvm.add_symbol(name, address)
+    llvm.add_symbol(PARALLEL, parallel_engine(functions is not None).get_function_address(PARALLEL))
     return functions is not None
 
 
@@ -98,25 +157,18 @@ def has_threads() -> bool:
 
 
 @cache
-def _serial_engine() -> llvm.ExecutionEngine:
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(SERIAL), _machine())
+def parallel_engine(is_threaded: bool) -> llvm.ExecutionEngine:
+    """Holds the code of `lamina_parallel`. Unoptimised: made in a millisecond, and it runs once a launch."""
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=0, reloc="pic", jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(THREADED if is_threaded else SERIAL), machine)
     engine.finalize_object()
     return engine
 
 
-def serial_functions() -> dict[str, int]:
-    """The stand-ins for libgomp's functions."""
-    engine = _serial_engine()
-    return {name: engine.get_function_address(own) for name, own in zip(OPENMP, SERIAL_NAMES, strict=True)}
-
-
-def _machine() -> llvm.TargetMachine:
-    """A new one for each engine, which takes it over."""
-    return llvm.Target.from_default_triple().create_target_machine(reloc="pic", jit=True)
-
-
 def _load(object_code: bytes) -> llvm.ExecutionEngine:
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+    """Link object code into the process. The engine takes over its target machine: a new one each time."""
+    machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic", jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
     engine.finalize_object()
     return engine
