@@ -1,4 +1,4 @@
-"""The result of capture: a torch-level graph with everything needed to call it in the place of the user's call."""
+"""The result of capture: a torch-level graph and all that is needed to call it instead of the user's code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import torch.fx
 
 from lamina.capture.generated import Writer
 from lamina.capture.guards import GuardSet
-from lamina.capture.side_effects import SideEffects
 from lamina.capture.sources import Source
 from lamina.capture.values.tensor import TensorValue
 
@@ -24,6 +23,7 @@ class Captured:
     graph_module                       takes the inputs, returns a tuple of tensors
     example_inputs                     fake tensors as the inputs are before the call
     mutated_inputs                     indices of inputs that the graph writes to in place
+    effect_count                       how many outside changes `finish` makes
     """
 
     def __init__(
@@ -32,14 +32,14 @@ class Captured:
         inputs: list[TensorValue],
         guards: GuardSet,
         finish: Writer,
-        effects: SideEffects,
+        effect_count: int,
         mutated_inputs: list[int],
     ) -> None:
         self.graph_module = graph_module
         self.sources: list[Source] = [value.source for value in inputs]
         self.example_inputs: list[torch.Tensor] = [value.node.meta["example_value"] for value in inputs]
         self.guards = guards
-        self.effects = effects
+        self.effect_count = effect_count
         self.mutated_inputs = mutated_inputs
         self.check, self._check_text = guards.build_check()
         fetch = Writer("fetch_inputs", "args, kwargs")

@@ -1,4 +1,4 @@
-"""The entry of capture: `trace(callable, args, kwargs)` runs the callable in the machine and gives a `Captured`."""
+"""The entry of capture: `trace(callable, args, kwargs)` runs the callable in the machine."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from lamina.capture.rebuild import Rebuilder
 from lamina.capture.side_effects import SideEffects, collect_side_effects
 from lamina.capture.sources import Argument, Fixed
 from lamina.capture.tensor_guards import has_shared_storage, share_memory
+from lamina.capture.values.torch_calls import AUTOCAST, GRAD_MODE
 from lamina.capture.values.tracing_world import TracingWorld
 from lamina.errors import Unsupported
 
@@ -29,8 +30,8 @@ RECURSION_LIMIT = 20_000
 def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
     """Capture one call of `function` (a function, bound method, nn.Module or other callable).
 
-    Nothing outside is changed and no tensor operation runs. Raises Unsupported, placed at the user's line, for
-    what the machine does not know and for calls that raise: those are to be run eagerly.
+    Nothing outside is changed and no tensor operation runs. Raises Unsupported, placed at the user's line,
+    for what the machine does not know and for calls that raise: those are to be run eagerly.
     """
     world = TracingWorld()
     Machine(HANDLERS, world)
@@ -85,9 +86,9 @@ def preserve_modes(world: TracingWorld) -> Iterator[None]:
         while world.autocasts:
             context, entered, _ = world.autocasts.pop()
             leave = (
-                torch.amp.autocast_mode._exit_autocast
+                AUTOCAST._exit_autocast
                 if isinstance(context, torch.autocast)
-                else torch.autograd.grad_mode._exit_inference_mode
+                else GRAD_MODE._exit_inference_mode
             )
             leave(entered)
         torch._C._set_grad_enabled(grad_mode)
@@ -124,16 +125,16 @@ def assemble(
     guard_call(world, args, kwargs)
     mutated = guard_mutation(world, inputs)
     graph_module = torch.fx.GraphModule(torch.nn.Module(), builder.graph)
-    return Captured(graph_module, inputs, world.guards, rebuilder.writer, effects, mutated)
+    return Captured(graph_module, inputs, world.guards, rebuilder.writer, effects.count, mutated)
 
 
 def guard_call(world: TracingWorld, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Guards on the shape of the call, on all tensors brought in, and on modes."""
     guards = world.guards
-    names = tuple(kwargs)
+    count, names = len(args), tuple(kwargs)
     before = list(guards.guards)
     guards.guards.clear()
-    guards.add(ARGUMENTS, "positional arguments", f"{len(args)}", lambda writer: f"len(args) == {len(args)}")
+    guards.add(ARGUMENTS, "positional arguments", f"{count}", lambda writer: f"len(args) == {count}")
     guards.add(
         ARGUMENTS,
         "keyword arguments",
@@ -147,7 +148,7 @@ def guard_call(world: TracingWorld, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def guard_written_objects(world: TracingWorld, effects: SideEffects) -> None:
-    """A container or object that is written to must not be another one of the program's under a second path."""
+    """What is written to must not be another of the program's objects, reached by a second path."""
     importer = world.importer
     known = [(type(record.original), record.source) for record in importer.copies.values()]
     known += [(type(state.owner), state.source) for state in importer.states.values()]
@@ -178,7 +179,9 @@ def guard_mutation(world: TracingWorld, inputs: list[Any]) -> list[int]:
                     f"{inputs[other].source.describe()}",
                     "clone one of them",
                 )
-    movable = [value for index, value in enumerate(inputs) if index in mutated or not value.source.is_fixed]
+    movable = [
+        value.source for index, value in enumerate(inputs) if index in mutated or not value.source.is_fixed
+    ]
     if len(movable) > 1:
         world.guards.add(
             ARGUMENTS,
@@ -186,7 +189,7 @@ def guard_mutation(world: TracingWorld, inputs: list[Any]) -> list[int]:
             "no two tensors share memory",
             lambda writer: (
                 f"not {writer.constant(has_shared_storage)}"
-                f"([{', '.join(value.source.expression(writer) for value in movable)}])"
+                f"([{', '.join(source.expression(writer) for source in movable)}])"
             ),
         )
     return mutated

@@ -1,4 +1,4 @@
-"""The one place where capture turns text into code: constants by name, locals by first use, printable, debuggable."""
+"""The one place where capture turns text into code: constants by name, locals by first use, printable."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Writer:
 
 
 def compile_function(name: str, text: str, namespace: dict[str, Any]) -> Callable[..., Any]:
-    """The function `name` that `text` defines; names of `namespace` become its closure (faster than globals)."""
+    """The function `name` that `text` defines; `namespace` becomes its closure (faster than globals)."""
     names = ", ".join(namespace)
     nested = "".join(f"    {line}" for line in text.splitlines(keepends=True))
     whole = f"def make({names}):\n{nested}    return {name}\n"

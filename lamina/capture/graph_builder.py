@@ -104,7 +104,7 @@ class GraphBuilder:
             stop(
                 "data-dependent",
                 f"the result of {name} depends on the values of a tensor ({type(error).__name__})",
-                "keep the value in a tensor (torch.where, masks), or compute it outside the compiled function",
+                "keep the value in a tensor (torch.where, masks), or compute it outside",
             )
         except Exception as error:
             # Eager may raise the same; it decides, so that the user sees its own error.
@@ -123,7 +123,7 @@ class GraphBuilder:
             return self._wrap_items(result, node)
         if result is None or isinstance(result, LITERALS):
             return result
-        stop("op-result", f"{node.target} gives a {type(result).__name__}, which a graph cannot hold")
+        return stop("op-result", f"{node.target} gives a {type(result).__name__}, which a graph cannot hold")
 
     def _wrap_items(self, result: Any, node: torch.fx.Node) -> Any:
         items = []
@@ -141,8 +141,9 @@ class GraphBuilder:
             items.append(self._wrap(item, child))
         if type(result) in (tuple, list):
             return type(result)(items)
-        if isinstance(result, tuple) and hasattr(type(result), "_make"):
-            return type(result)._make(items)
+        maker: Any = type(result)
+        if hasattr(maker, "_make"):
+            return maker._make(items)
         return type(result)(items)
 
     def forget(self, value: TensorValue) -> None:
@@ -178,7 +179,9 @@ def to_fake(value: Any) -> Any:
         return kind._make(to_fake(item) for item in value)
     if isinstance(value, (range, type)):
         return value
-    stop("op-argument", f"a {kind.__qualname__} is passed to a torch operation", "pass tensors and numbers")
+    return stop(
+        "op-argument", f"a {kind.__qualname__} is passed to a torch operation", "pass tensors and numbers"
+    )
 
 
 def to_node(value: Any) -> Any:

@@ -35,8 +35,8 @@ class Guard:
     subject: str
     expected: str
     actual: Condition | None = None
-    tensor: torch.Tensor | None = None
-    """The tensor, where the guard is about a tensor's metadata: those are checked together."""
+    tensor_key: Any = None
+    """The path of the tensor, where the guard is about a tensor's metadata: those are checked together."""
 
 
 ARGUMENTS, MODES, FLAGS, OBJECTS = 0, 1, 2, 3
@@ -79,6 +79,7 @@ class GuardSet:
 
     guards: list[Guard] = field(default_factory=list)
     _known: set[Any] = field(default_factory=set)
+    _tensors: dict[Any, torch.Tensor] = field(default_factory=dict)
 
     def is_new(self, *key: Any) -> bool:
         """Whether no guard was added under `key` yet; notes it."""
@@ -185,13 +186,14 @@ class GuardSet:
                 source.describe(),
                 describe(tensor),
                 source.expression,
-                tensor,
+                source.key,
             )
         )
+        self._tensors[source.key] = tensor
 
     def _write_tensors(self, writer: Writer, guards: list[Guard]) -> None:
         """One native check for many tensors, or a Python test for each."""
-        check = native_checker([guard.tensor for guard in guards if guard.tensor is not None])
+        check = native_checker([self._tensors[guard.tensor_key] for guard in guards])
         if check is None:
             for guard in guards:
                 writer.add(f"if not ({guard.condition(writer)}): return False")
@@ -206,8 +208,8 @@ class GuardSet:
     def build_check(self) -> tuple[Callable[..., bool], str]:
         """`check(args, kwargs)` and its text."""
         writer = Writer("check", "args, kwargs")
-        about_tensors = [guard for guard in self.guards if guard.tensor is not None]
-        others = [guard for guard in self.ordered() if guard.tensor is None]
+        about_tensors = [guard for guard in self.guards if guard.tensor_key is not None]
+        others = [guard for guard in self.ordered() if guard.tensor_key is None]
         # The shape of the call comes first of all: it makes reading the arguments safe.
         for guard in others[:2]:
             writer.add(f"if not ({guard.condition(writer)}): return False")
@@ -216,6 +218,8 @@ class GuardSet:
             writer.add(f"if not ({guard.condition(writer)}): return False")
         self._write_tensors(writer, [guard for guard in about_tensors if guard.rank != ARGUMENTS])
         writer.add("return True")
+        # The guards outlive the capture; the caller's tensors must not live as long.
+        self._tensors.clear()
         return writer.build(guarded=True), writer.text(guarded=True)
 
     def explain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Writes `finish`: makes the user's result out of the graph's outputs and replays side effects on real objects.
+"""Writes `finish`: makes the user's result of the graph's outputs and replays side effects on real objects.
 
 v0 = args[1]                    what must be read is read before anything is written
 n1 = OrderedDict.__new__(c0)    objects made in the program are made anew in each call
@@ -130,9 +130,8 @@ class Rebuilder:
             parts = (self.express(part) for part in (value.start, value.stop, value.step))
             return self.writer.fresh(f"slice({', '.join(parts)})")
         if kind is types.MethodType:
-            return self.writer.fresh(
-                f"{self._name(types.MethodType)}({self.express(value.__func__)}, {self.express(value.__self__)})"
-            )
+            parts = f"{self.express(value.__func__)}, {self.express(value.__self__)}"
+            return self.writer.fresh(f"{self._name(types.MethodType)}({parts})")
         if kind is functools.partial:
             keywords = self.express(dict(value.keywords))
             return self.writer.fresh(
@@ -180,8 +179,8 @@ class Rebuilder:
             )
         maker = self._name(base.__new__)
         if base is tuple:
-            items = ", ".join(self.express(item) for item in value)
-            name = self.writer.fresh(f"{maker}({self._name(kind)}, ({items},))")
+            listed = ", ".join(self.express(item) for item in value)
+            name = self.writer.fresh(f"{maker}({self._name(kind)}, ({listed},))")
         else:
             name = self.writer.fresh(f"{maker}({self._name(kind)})")
         if issubclass(kind, dict):
@@ -215,8 +214,9 @@ class Rebuilder:
         cells = [self._express_cell(cell) for cell in value.__closure__ or ()]
         closure = f"({', '.join(cells)},)" if cells else "None"
         name = self.writer.fresh(
-            f"{self._name(types.FunctionType)}({self._name(value.__code__)}, {self._name(value.__globals__)}, "
-            f"{value.__name__!r}, {self.express(value.__defaults__)}, {closure})"
+            f"{self._name(types.FunctionType)}({self._name(value.__code__)}, "
+            f"{self._name(value.__globals__)}, {value.__name__!r}, "
+            f"{self.express(value.__defaults__)}, {closure})"
         )
         self._names[id(value)] = name
         if value.__kwdefaults__:

@@ -39,8 +39,9 @@ class SideEffects:
     calls: list[tuple[Any, tuple[Value, ...], dict[str, Value]]] = field(default_factory=list)
 
     @property
-    def is_empty(self) -> bool:
-        return not (self.containers or self.attributes or self.globals or self.cells or self.calls)
+    def count(self) -> int:
+        groups = (self.containers, self.attributes, self.globals, self.cells, self.calls)
+        return sum(len(group) for group in groups)
 
 
 def is_changed(record: ContainerCopy) -> bool:

@@ -128,7 +128,7 @@ class Item(Source):
 
     base: Source
     index: Any
-    reader: type | None = None
+    reader: Any = None
     """The builtin class whose `__getitem__` is asked, where the value's own class overrides it."""
 
     @property

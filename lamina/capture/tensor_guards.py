@@ -6,6 +6,7 @@ fetched anew in each call, so a replaced one is fine as long as its metadata is 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -65,10 +66,10 @@ def _find_native_checker() -> Any:
 
 def _probe_native_checker() -> Any:
     try:
-        from torch._C._dynamo.guards import TensorGuards  # type: ignore[import-not-found]
+        guards: Any = importlib.import_module("torch._C._dynamo.guards")
 
         base = torch.zeros(2, 3)
-        check = TensorGuards(base, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+        check = guards.TensorGuards(base, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
         others = [
             torch.zeros(2, 3, dtype=torch.float64),
             torch.zeros(2, 4),
@@ -83,15 +84,15 @@ def _probe_native_checker() -> Any:
         is_sound = check(base) is True and not any(check(other) for other in others)
     except Exception:
         return None
-    return TensorGuards if is_sound else None
+    return guards.TensorGuards if is_sound else None
 
 
 def share_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether two tensors use one storage, overlapping or not."""
-    return first.untyped_storage()._cdata == second.untyped_storage()._cdata
+    return bool(first.untyped_storage()._cdata == second.untyped_storage()._cdata)
 
 
 def has_shared_storage(tensors: list[Any]) -> bool:
-    """Whether any two of the tensors share a storage; asked at call time where the graph writes to an input."""
+    """Whether any two tensors share a storage; asked at call time where the graph writes to an input."""
     seen = {tensor.untyped_storage()._cdata for tensor in tensors}
     return len(seen) != len(tensors)

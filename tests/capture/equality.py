@@ -24,7 +24,10 @@ def differ(a: Any, b: Any, path: str = "result") -> str:
         return first(differ(p, q, f"{path}[{i}]") for i, (p, q) in enumerate(zip(a, b, strict=True)))
     if isinstance(a, types.FunctionType):
         return "" if a.__code__ is b.__code__ else f"{path}: another function"
-    if isinstance(a, (int, float, str, bytes, type(None), set, frozenset, slice, torch.dtype, torch.device, torch.layout)):
+    if isinstance(
+        a,
+        (int, float, str, bytes, type(None), set, frozenset, slice, torch.dtype, torch.device, torch.layout),
+    ):
         return "" if a == b else f"{path}: {a!r} against {b!r}"
     return differ_attributes(a, b, path)
 
@@ -71,7 +74,9 @@ def alias_pattern(*values: Any) -> list[int]:
         if isinstance(value, (list, tuple)):
             for item in value:
                 visit(item, depth + 1)
-        elif hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
+        elif hasattr(value, "__dict__") and not isinstance(
+            value, (type, types.ModuleType, types.FunctionType)
+        ):
             visit(value.__dict__, depth + 1)
 
     visit(values, 0)

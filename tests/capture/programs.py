@@ -217,20 +217,20 @@ def exceptions_context():
 
 
 def exceptions_reraise():
-    class Own(Exception):
+    class OwnError(Exception):
         def __init__(self, code):
             super().__init__(f"code {code}")
             self.code = code
 
     def inner():
-        raise Own(3)
+        raise OwnError(3)
 
     try:
         try:
             inner()
-        except (KeyError, Own):
+        except (KeyError, OwnError):
             raise
-    except Own as error:
+    except OwnError as error:
         return error.code, str(error), error.args
 
 
@@ -1168,13 +1168,13 @@ def exception_groups_of_handlers():
 
 
 def raise_class_with_init():
-    class Own(Exception):
+    class OwnError(Exception):
         def __init__(self):
             super().__init__("made")
 
     try:
-        raise Own
-    except Own as error:
+        raise OwnError
+    except OwnError as error:
         return str(error)
 
 

@@ -55,7 +55,13 @@ def test_tensor_metadata_is_guarded(other):
 def test_calls_of_another_form_fail():
     captured = trace(lambda x, k=1: x * k, (X,), {"k": 2})
     assert captured.check((X,), {"k": 2})
-    for args, kwargs in (((X,), {}), ((X, 2), {}), ((X,), {"k": 3}), ((), {"x": X, "k": 2}), ((X,), {"j": 2})):
+    for args, kwargs in (
+        ((X,), {}),
+        ((X, 2), {}),
+        ((X,), {"k": 3}),
+        ((), {"x": X, "k": 2}),
+        ((X,), {"j": 2}),
+    ):
         assert not captured.check(args, kwargs)
 
 
@@ -149,7 +155,9 @@ def test_another_object_of_the_same_shape_is_fine_as_an_argument():
 
 
 def make_net():
-    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.ReLU(), nn.Linear(4, 2)).eval()
+    return nn.Sequential(
+        nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.ReLU(), nn.Linear(4, 2)
+    ).eval()
 
 
 @pytest.mark.parametrize(
@@ -288,3 +296,18 @@ def test_identity_test_of_arguments():
     captured = trace(lambda a, b: a is b, (X, X.clone()), {})
     assert captured.call((X, X.clone()), {}) is False
     assert not captured.check((X, X), {})
+
+
+def test_a_capture_does_not_keep_its_arguments_alive():
+    import gc
+    import weakref
+
+    x, items = torch.ones(3), [torch.ones(3)]
+    references = [weakref.ref(x), weakref.ref(items[0])]
+    captured = trace(lambda x, items: items.append(x + items[0]), (x, items), {})
+    del x, items
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
+    items = [torch.ones(3)]
+    captured.call((torch.ones(3), items), {})
+    assert len(items) == 2

@@ -48,6 +48,10 @@ def test_other_versions(version):
     if not interpreters or sys.version_info[:2] == tuple(map(int, version.split("."))):
         pytest.skip(f"Python {version} is not installed beside this one")
     done = subprocess.run(
-        [str(interpreters[-1]), str(HERE / "run_plain.py")], capture_output=True, text=True, timeout=120, check=False
+        [str(interpreters[-1]), str(HERE / "run_plain.py")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -62,7 +62,10 @@ def test_tracing_changes_nothing(program):
     with contextlib.redirect_stdout(printed):
         trace(function, args, {})
     assert not differ(args, reference)
-    assert {name: dict(getattr(torch_programs, name)) for name in STATE} == {"CALLS": {"count": 0}, "CAPTURED_DICT": {}}
+    assert {name: dict(getattr(torch_programs, name)) for name in STATE} == {
+        "CALLS": {"count": 0},
+        "CAPTURED_DICT": {},
+    }
     assert printed.getvalue() == ""
     assert torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
 
@@ -83,7 +86,9 @@ def test_every_node_has_the_users_line():
     captured.graph_module.graph.lint()
 
 
-@pytest.mark.parametrize(("function", "seconds"), [(torch_programs.fibonacci_chain, 2), (torch_programs.long_loop, 5)])
+@pytest.mark.parametrize(
+    ("function", "seconds"), [(torch_programs.fibonacci_chain, 2), (torch_programs.long_loop, 5)]
+)
 def test_tracing_time_is_linear(function, seconds):
     import time
 

@@ -80,7 +80,11 @@ def loops(x):
 
 
 def comprehension(x):
-    return torch.stack([x * i for i in range(3)]), {str(i): x[i] for i in range(2)}, [c.sum() for c in x.chunk(2, 1)]
+    return (
+        torch.stack([x * i for i in range(3)]),
+        {str(i): x[i] for i in range(2)},
+        [c.sum() for c in x.chunk(2, 1)],
+    )
 
 
 def closure(x):
@@ -116,7 +120,13 @@ def factories(x):
     b = torch.full((3, 4), 0.5)
     c = torch.tensor([1.0, 2.0, 3.0]).unsqueeze(1)
     d = torch.ones(3, 1) * torch.eye(3, 4)
-    return x + a + b + c + d, torch.linspace(0, 1, 5), torch.empty(2, 3).shape, x.new_zeros(2), torch.zeros_like(x)
+    return (
+        x + a + b + c + d,
+        torch.linspace(0, 1, 5),
+        torch.empty(2, 3).shape,
+        x.new_zeros(2),
+        torch.zeros_like(x),
+    )
 
 
 def generator_inside(x):
@@ -140,19 +150,19 @@ def exceptions_inside(x):
     return y + z
 
 
-class Own(Exception):
+class OwnError(Exception):
     pass
 
 
 def exception_through_callee(x):
     def deep(t):
         if t.ndim == 2:
-            raise Own(t.shape[1])
+            raise OwnError(t.shape[1])
         return t
 
     try:
         return deep(x)
-    except Own as error:
+    except OwnError as error:
         return x * error.args[0]
 
 
@@ -299,7 +309,17 @@ def tensor_metadata(x):
 
 def indexing(x):
     i = torch.tensor([0, 2])
-    return x[i], x[..., None], x[0], x[:, 1], x[1:, :-1], x[i, i + 1], x[x.shape[0] - 1, -1], x[None, ..., 0], x[[0, 1]]
+    return (
+        x[i],
+        x[..., None],
+        x[0],
+        x[:, 1],
+        x[1:, :-1],
+        x[i, i + 1],
+        x[x.shape[0] - 1, -1],
+        x[None, ..., 0],
+        x[[0, 1]],
+    )
 
 
 def where_and_masks(x):
@@ -337,11 +357,21 @@ def many_ops(x):
     y = F.softmax(x, dim=-1)
     y = F.layer_norm(y, (4,))
     y = F.gelu(y, approximate="tanh") + F.silu(x)
-    return F.scaled_dot_product_attention(y[None], x[None], x[None]), torch.cat([x, y], 1), F.pad(x, (1, 1)), F.cross_entropy(x, torch.tensor([0, 1, 3]))
+    return (
+        F.scaled_dot_product_attention(y[None], x[None], x[None]),
+        torch.cat([x, y], 1),
+        F.pad(x, (1, 1)),
+        F.cross_entropy(x, torch.tensor([0, 1, 3])),
+    )
 
 
 def einsum_and_view(x):
-    return torch.einsum("ij,kj->ik", x, x), x.view(2, 6).transpose(0, 1).contiguous(), x.expand(2, 3, 4), x.permute(1, 0)
+    return (
+        torch.einsum("ij,kj->ik", x, x),
+        x.view(2, 6).transpose(0, 1).contiguous(),
+        x.expand(2, 3, 4),
+        x.permute(1, 0),
+    )
 
 
 def out_argument(x):
@@ -357,7 +387,12 @@ def operator_module(x):
 
 
 def map_and_sorted(x):
-    return list(map(lambda t: t * 2, x)), sorted({"b": 1, "a": 2}), list(zip(x, range(3)))[2][0], [*filter(None, [0, 1])]
+    return (
+        list(map(lambda t: t * 2, x)),
+        sorted({"b": 1, "a": 2}),
+        list(zip(x, range(3)))[2][0],
+        [*filter(None, [0, 1])],
+    )
 
 
 def local_class(x):
@@ -390,7 +425,13 @@ def printing(x):
 
 
 def isinstance_checks(x):
-    return isinstance(x, (int, torch.Tensor)), isinstance(x, nn.Parameter), isinstance(3, int), hasattr(x, "shape"), hasattr(x, "nope")
+    return (
+        isinstance(x, (int, torch.Tensor)),
+        isinstance(x, nn.Parameter),
+        isinstance(3, int),
+        hasattr(x, "shape"),
+        hasattr(x, "nope"),
+    )
 
 
 def compiling_flag(x):
@@ -399,7 +440,11 @@ def compiling_flag(x):
 
 def integer_arithmetic(x):
     n = torch.arange(4, dtype=torch.int64) * 10**9
-    return n * 7, torch.bmm(torch.ones(1, 2, 2, dtype=torch.int8), torch.ones(1, 2, 2, dtype=torch.int8)), x.to(torch.int32)
+    return (
+        n * 7,
+        torch.bmm(torch.ones(1, 2, 2, dtype=torch.int8), torch.ones(1, 2, 2, dtype=torch.int8)),
+        x.to(torch.int32),
+    )
 
 
 def dtype_view(x):
@@ -444,7 +489,12 @@ def custom_autocast_dtype(x):
 
 def random_free_module_call(x):
     layer = STATIC_LAYER
-    return layer(x), layer.weight.shape, [p.shape for p in layer.parameters()], dict(layer.named_parameters()).keys() == {"weight", "bias"}
+    return (
+        layer(x),
+        layer.weight.shape,
+        [p.shape for p in layer.parameters()],
+        dict(layer.named_parameters()).keys() == {"weight", "bias"},
+    )
 
 
 STATIC_LAYER = nn.Linear(4, 2)
@@ -452,7 +502,11 @@ STATIC_LAYER = nn.Linear(4, 2)
 
 def functional_with_kwargs(x):
     w = torch.ones(2, 4)
-    return F.linear(x, weight=w, bias=None), torch.nn.functional.normalize(x, p=2.0, dim=1), x.sum(dim=(0, 1), keepdim=True)
+    return (
+        F.linear(x, weight=w, bias=None),
+        torch.nn.functional.normalize(x, p=2.0, dim=1),
+        x.sum(dim=(0, 1), keepdim=True),
+    )
 
 
 def ellipsis_and_newaxis(x):

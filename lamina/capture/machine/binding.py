@@ -51,7 +51,7 @@ def bind_arguments(
     keyword_defaults: dict[str, Value],
     slots: list[Value],
 ) -> None:
-    """Fill `slots` (all UNBOUND before) from the arguments. Raises CPython's TypeError when they do not fit."""
+    """Fill `slots` (all UNBOUND before) from the arguments. Raises CPython's TypeError if they do not fit."""
     code = function.__code__
     positional = code.co_argcount
     named = positional + code.co_kwonlyargcount

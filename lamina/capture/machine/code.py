@@ -27,7 +27,7 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class ExceptionRange:
-    """Instructions start <= i < end are guarded: unwind to `depth`, push the index if `lasti`, go to target."""
+    """Guards instructions start <= i < end: unwind to `depth`, push the index if `lasti`, go to target."""
 
     start: int
     end: int

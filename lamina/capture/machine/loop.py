@@ -1,7 +1,7 @@
 """The machine: runs frames instruction by instruction, unwinds exceptions, enters calls.
 
-What differs between running a program alone and tracing it (globals, cells, attributes, native calls) is asked
-of a `World`; everything here is plain Python semantics.
+What differs between running a program alone and tracing it (globals, cells, attributes, native calls) is
+asked of a `World`; everything here is plain Python semantics.
 """
 
 from __future__ import annotations

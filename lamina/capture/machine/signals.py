@@ -34,7 +34,7 @@ YIELDED: Final = 2
 
 
 class TracingStopped(BaseException):
-    """Carries an `Unsupported` through traced code: not an Exception, so that no traced handler swallows it."""
+    """Carries an `Unsupported` through traced code; not an Exception: no traced handler swallows it."""
 
     def __init__(self, error: Unsupported) -> None:
         super().__init__(error.message)

@@ -31,7 +31,7 @@ def raise_varargs(machine: Any, frame: Frame, instruction: Instruction) -> int |
     cause = frame.stack.pop() if instruction.arg == 2 else MISSING
     error = make_raised(machine, frame.stack.pop())
     if cause is not MISSING:
-        if cause is not None and not (isinstance(cause, type) or isinstance(cause, BaseException)):
+        if cause is not None and not isinstance(cause, (type, BaseException)):
             raise TypeError("exception causes must derive from BaseException")
         error.__cause__ = None if cause is None else make_raised(machine, cause)
     raise error

@@ -72,7 +72,8 @@ def match_attributes(
             if len(allowed) < positional:
                 plural = "" if len(allowed) == 1 else "s"
                 raise TypeError(
-                    f"{kind.__name__}() accepts {len(allowed)} positional sub-pattern{plural} ({positional} given)"
+                    f"{kind.__name__}() accepts {len(allowed)} positional sub-pattern{plural} "
+                    f"({positional} given)"
                 )
             names = (*allowed[:positional], *names)
     for name in names:

@@ -1,7 +1,7 @@
 """Attribute access by the rules of the data model, so that Python-level descriptors run in the machine.
 
-C-level descriptors are asked natively; what an instance's or a class's dictionary holds comes through the world,
-which records guards for objects from outside.
+C-level descriptors are asked natively; what an instance's or a class's dictionary holds comes through the
+world, which records guards for objects from outside.
 """
 
 from __future__ import annotations

@@ -344,7 +344,7 @@ def model_build_class(world: Any, arguments: Arguments, keywords: Keywords) -> V
     keywords = dict(keywords)
     bases = types.resolve_bases(given)
     meta, names, keywords = types.prepare_class(name, bases, keywords)
-    if bases is not given and tuple(bases) != tuple(given):
+    if tuple(bases) != tuple(given):
         names["__orig_bases__"] = tuple(given)
     cell = world.machine.run_class_body(body, names)
     made = world.call(meta, (name, tuple(bases), names), keywords)

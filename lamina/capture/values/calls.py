@@ -1,4 +1,4 @@
-"""Calls by kind of callable: functions, methods, classes, partials, instances with `__call__`, native code."""
+"""Calls by kind of callable: functions, methods, classes, partials, callable instances, native code."""
 
 from __future__ import annotations
 

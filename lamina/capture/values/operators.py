@@ -1,4 +1,4 @@
-"""Operators by the rules of the data model: Python-level special methods run in the machine, the rest natively."""
+"""Operators by the rules of the data model: Python-level special methods run in the machine."""
 
 from __future__ import annotations
 

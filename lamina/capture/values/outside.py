@@ -228,7 +228,7 @@ class Importer:
             stop("tensor-layout", f"a tensor of layout {tensor.layout} cannot be captured")
         if tensor.is_meta:
             stop("tensor-layout", "a meta tensor holds no data")
-        value = self.world.builder.add_input(tensor, source, name_input(source))
+        value: TensorValue = self.world.builder.add_input(tensor, source, name_input(source))
         self.tensors[id(tensor)] = value
         self._keep(tensor, source)
         self.tensor_sources.append((value, source))

@@ -1,4 +1,4 @@
-"""A traced tensor: a graph node and its fake. Not a torch.Tensor, so that untreated code fails instead of guessing."""
+"""A traced tensor: a graph node and its fake. Not a torch.Tensor: untreated code fails, never guesses."""
 
 from __future__ import annotations
 
@@ -13,12 +13,34 @@ from lamina.capture.machine.signals import stop
 
 REFUSED_METHODS = frozenset(
     {
-        "backward", "data_ptr", "numpy", "register_hook", "retain_grad", "storage", "untyped_storage", "share_memory_",
-        "set_", "resize_", "resize_as_", "__array__", "__dlpack__", "pin_memory", "register_post_accumulate_grad_hook",
-        "_typed_storage", "__reduce_ex__", "__deepcopy__", "module_load", "t_", "unsqueeze_", "squeeze_", "transpose_",
-        "swapaxes_", "swapdims_", "as_strided_",
+        "backward",
+        "data_ptr",
+        "numpy",
+        "register_hook",
+        "retain_grad",
+        "storage",
+        "untyped_storage",
+        "share_memory_",
+        "set_",
+        "resize_",
+        "resize_as_",
+        "__array__",
+        "__dlpack__",
+        "pin_memory",
+        "register_post_accumulate_grad_hook",
+        "_typed_storage",
+        "__reduce_ex__",
+        "__deepcopy__",
+        "module_load",
+        "t_",
+        "unsqueeze_",
+        "squeeze_",
+        "transpose_",
+        "swapaxes_",
+        "swapdims_",
+        "as_strided_",
     }
-)  # fmt: skip
+)
 """Tensor methods about memory, hooks or layout in place, which a graph cannot hold."""
 REFUSED_ATTRIBUTES = frozenset({"_version", "_cdata", "_backward_hooks", "grad_fn", "_grad_fn", "_base"})
 READ_VALUES = frozenset({"item", "tolist", "__bool__", "__int__", "__float__", "__index__"})
@@ -109,6 +131,9 @@ class TensorValue:
         if self.fake.dim() == 0:
             raise TypeError("len() of a 0-d tensor")
         return int(self.fake.shape[0])
+
+    def __reversed__(self) -> Any:
+        return self.builder.call_method("__reversed__", (self,), {})
 
     def __getitem__(self, index: Any) -> Any:
         return self.builder.call(operator.getitem, (self, index), {})

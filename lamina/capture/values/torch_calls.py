@@ -28,8 +28,8 @@ OP_OWNERS = (
     "torch._C._sparse",
     "torch._C._nested",
 )
-NOT_OPS = frozenset({"_has_torch_function", "handle_torch_function", "has_torch_function", "is_grad_enabled"})
-RANDOM_STATE = frozenset({"manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"})
+AUTOCAST: Any = torch.amp.autocast_mode
+GRAD_MODE: Any = torch.autograd.grad_mode
 
 
 def is_torch_builtin(callee: Any) -> bool:
@@ -118,8 +118,8 @@ def model_autocast_enter(world: Any, arguments: Arguments, keywords: Keywords) -
     values = tuple(
         world.load_attribute(context, name) for name in ("device", "fast_dtype", "_enabled", "_cache_enabled")
     )
-    entered = torch.amp.autocast_mode._enter_autocast(*values)
-    node = world.record_mode(torch.amp.autocast_mode._enter_autocast, values)
+    entered = AUTOCAST._enter_autocast(*values)
+    node = world.record_mode(AUTOCAST._enter_autocast, values)
     world.autocasts.append((context, entered, node))
     return context
 
@@ -129,23 +129,23 @@ def model_autocast_exit(world: Any, arguments: Arguments, keywords: Keywords) ->
     known, entered, node = world.autocasts.pop()
     if known is not context:
         stop("autocast", "autocast contexts are left in another order than they were entered")
-    torch.amp.autocast_mode._exit_autocast(entered)
-    world.record_mode(torch.amp.autocast_mode._exit_autocast, (node,))
+    AUTOCAST._exit_autocast(entered)
+    world.record_mode(AUTOCAST._exit_autocast, (node,))
     return False
 
 
 def model_inference_enter(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     context = arguments[0]
     mode = world.load_attribute(context, "mode")
-    entered = torch.autograd.grad_mode._enter_inference_mode(mode)
-    node = world.record_mode(torch.autograd.grad_mode._enter_inference_mode, (mode,))
+    entered = GRAD_MODE._enter_inference_mode(mode)
+    node = world.record_mode(GRAD_MODE._enter_inference_mode, (mode,))
     world.autocasts.append((context, entered, node))
 
 
 def model_inference_exit(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     _, entered, node = world.autocasts.pop()
-    torch.autograd.grad_mode._exit_inference_mode(entered)
-    world.record_mode(torch.autograd.grad_mode._exit_inference_mode, (node,))
+    GRAD_MODE._exit_inference_mode(entered)
+    world.record_mode(GRAD_MODE._exit_inference_mode, (node,))
 
 
 def model_module_call(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -205,8 +205,7 @@ def collect_models() -> dict[Any, Model]:
         torch.compiler.is_compiling: answer(True),
         torch.compiler.is_dynamo_compiling: answer(True),
         torch.compiler.is_exporting: answer(False),
-        torch.jit.is_scripting: answer(False),
-        torch.jit.is_tracing: answer(False),
+        torch.jit.is_tracing: answer(False),  # type: ignore[attr-defined]
         torch._jit_internal.is_scripting: answer(False),
         torch.is_tensor: model_is_tensor,
         torch._C._set_grad_enabled: set_mode(torch._C._set_grad_enabled),
@@ -222,12 +221,15 @@ def collect_models() -> dict[Any, Model]:
         warnings.warn: record_effect(warnings.warn),
         torch._C._log_api_usage_once: answer(None),
         **{function: run_plainly(function) for function in RUN_PLAINLY},
+        id: forbid_torch("id()"),
         torch.manual_seed: forbid_torch("torch.manual_seed"),
     }
     for name, level in (("debug", 10), ("info", 20), ("warning", 30), ("error", 40), ("critical", 50)):
         models[getattr(logging.Logger, name)] = model_log(name, level)
     for path in ("_dynamo.external_utils.is_compiling", "compiler._is_compiling_flag"):
-        found = functools.reduce(lambda owner, part: getattr(owner, part, None), path.split("."), torch)
+        found: Any = torch
+        for part in path.split("."):
+            found = getattr(found, part, None)
         if callable(found):
             models[found] = answer(True)
     return models

@@ -1,4 +1,4 @@
-"""The world of a traced program: reads from outside are guarded, writes are recorded, tensors go into the graph."""
+"""The world of a traced program: reads are guarded, writes recorded, tensors go into the graph."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ class TracingWorld(World):
     def _load_module_entry(self, owner: torch.nn.Module, kind: type, name: str) -> Value:
         """A parameter, buffer or submodule of a module from outside, or MISSING.
 
-        Module.__setattr__ keeps names in its tables and own attributes apart, so no guard says that the name is
-        not an own attribute.
+        Module.__setattr__ keeps names in its tables and own attributes apart, so no guard says that the name
+        is not an own attribute.
         """
         state = self.importer.states.get(id(owner))
         if state is None or name in state.known or name in owner.__dict__:
@@ -432,6 +432,8 @@ class TracingWorld(World):
             self.guard_query(name, query)
         if torch._C._is_any_autocast_enabled():
             stop("autocast", "the call is made under autocast", "enter autocast inside the compiled function")
+        if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
+            stop("torch-mode", "the call is made under a mode that intercepts torch functions")
 
     def guard_query(self, name: str, query: Any) -> None:
         """Guard what a function without arguments says about a mode now."""
@@ -446,7 +448,8 @@ def write_query(writer: Any, query: Any) -> str:
 
 
 def write_mode(writer: Any, query: Any, value: Any) -> str:
-    return f"{writer.constant(query)}() is {writer.constant(value)}"
+    test = "is" if value is None or isinstance(value, (bool, torch.dtype)) else "=="
+    return f"{writer.constant(query)}() {test} {writer.constant(value)}"
 
 
 MODE_QUERIES: tuple[tuple[str, Any], ...] = (
@@ -459,6 +462,8 @@ MODE_QUERIES: tuple[tuple[str, Any], ...] = (
         else torch.is_autocast_enabled,
     ),
     ("default dtype", torch.get_default_dtype),
+    ("torch function modes", torch._C._len_torch_function_stack),
+    ("torch dispatch modes", torch._C._len_torch_dispatch_stack),
 )
 
 

@@ -1,4 +1,4 @@
-"""The world of a program run alone: nothing is outside, nothing is guarded. Tracing overrides what differs."""
+"""The world of a program run alone: nothing is outside, nothing guarded. Tracing overrides what differs."""
 
 from __future__ import annotations
 
