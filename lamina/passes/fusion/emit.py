@@ -85,6 +85,7 @@ def emit_kernel(
         "domain": integers(*space.sizes(space.all)),
         "reduced": integers(*space.reduced),
         "stages": stage_count(graph, main.nodes, main.reduced) if space.reduced else 0,
+        "nests": len(parts),
         "arg_strides": [list(layouts.of(view)) for view in inputs],
         "result_strides": [strides for part in parts for strides in part.result_strides()],
     }

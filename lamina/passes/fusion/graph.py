@@ -265,6 +265,8 @@ class Graph:
         groups = plain(view.attributes["reassociation"])
         if view.name == "tensor.expand_shape":
             return tuple(tuple(atom for k in group for atom in map_[k]) for group in groups)
+        if not groups:
+            return tuple(() for _ in source)
         found: Map = ()
         for walk, group in zip(map_, groups, strict=True):
             pieces = divide(walk, [source[k] for k in group], self.trail)

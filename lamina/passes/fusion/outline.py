@@ -5,7 +5,7 @@
                                               func.func @kernel_0(%a) -> ... { ... }
 
 The function takes the inputs and gives the outputs, still as tensors; `lamina.arg_strides` and `lamina.result_strides`
-say how the buffers lie, `kind`, `domain`, `reduced` and `stages` are as on the kernel.
+say how the buffers lie, `kind`, `domain`, `reduced`, `stages`, `nests` are as on the kernel.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lamina.ir.types import FunctionType
 
 NAME = "outline"
 PREFIX = "kernel_"
-CARRIED = ("kind", "domain", "reduced", "stages")
+CARRIED = ("kind", "domain", "reduced", "stages", "nests")
 
 
 def run(module: Operation, context: Any = None) -> None:

@@ -74,6 +74,8 @@ def _push(graph: Graph, view: Operation, map_: Map) -> Map | None:
     if view.name == "tensor.collapse_shape":
         return tuple(tuple(atom for k in group for atom in map_[k]) for group in groups)
     sizes = shape_of(view.result)
+    if not groups:
+        return tuple(() for _ in sizes)
     found: Map = ()
     for walk, group in zip(map_, groups, strict=True):
         pieces = divide(walk, [sizes[k] for k in group], graph.trail)

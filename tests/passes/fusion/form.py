@@ -35,26 +35,22 @@ def check_kernel(kernel: Operation) -> None:
     assert [len(entry) for entry in strides] == [len(shape_of(value)) for value in kernel.operands]
     results = plain(kernel.attributes["result_strides"])
     assert [len(entry) for entry in results] == [len(shape_of(value)) for value in kernel.results]
-    is_bundle = False
+    is_bundle = plain(kernel.attributes["nests"]) > 1
     for operation in kernel.body:
         if operation.name == "lamina.yield":
             continue
         shape = shape_of(operation.result)
         if operation.name == "lamina.reduce":
-            if shape_of(operation.operand()) != domain:
-                is_bundle = True
-                continue
-            assert plain(operation.attributes["dims"]) == reduced
-            assert shape == parallel
+            assert is_bundle or shape_of(operation.operand()) == domain
+            assert is_bundle or (plain(operation.attributes["dims"]), shape) == (reduced, parallel)
         elif operation.name in ("lamina.pad", "lamina.reverse", "lamina.index"):
             assert operation.operand() in kernel.body.arguments
         else:
             allowed = ("lamina.broadcast", "lamina.iota", "arith.constant")
             assert is_elementwise(operation) or operation.name in allowed, operation.name
-            is_bundle |= not is_part(shape, domain)
-    if not is_bundle:
-        for value in kernel.results:
-            assert shape_of(value) in (domain, parallel)
+            assert is_bundle or is_part(shape, domain)
+    for value in kernel.results:
+        assert is_bundle or shape_of(value) in (domain, parallel)
 
 
 def is_part(shape: tuple[int, ...], domain: tuple[int, ...]) -> bool:

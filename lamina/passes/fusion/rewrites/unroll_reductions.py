@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from itertools import product
 
-from lamina.ir.attributes import integers, plain
+from lamina.ir.attributes import DenseElementsAttr, integers, plain
 from lamina.ir.core import Block, Builder, Operation, Value
 from lamina.ir.ops import is_elementwise
-from lamina.ir.types import TensorType
+from lamina.ir.types import TensorType, i1
 from lamina.passes.fusion.graph import is_view, kind_of, shape_of, tensor_type
 from lamina.passes.tensor.reshape import reshape
 
@@ -29,17 +29,37 @@ COMBINE = {
 def unroll_reductions(block: Block) -> None:
     """Users last, so that of three reductions in a chain the outermost stays."""
     for operation in block:
-        if operation.name == "lamina.reduce" and kind_of(operation) == "reduce" and _is_small_and_feeds(operation):
+        if operation.name != "lamina.reduce" or kind_of(operation) != "reduce":
+            continue
+        count = reduced_count(operation)
+        if count == 1:
+            operation.replace_with([_only_element(operation)])
+        elif count <= MOST_ELEMENTS and _is_spelled_out(operation) and _feeds_reduction(operation):
             _unroll(operation)
 
 
-def _is_small_and_feeds(operation: Operation) -> bool:
-    shape, dims = shape_of(operation.operand()), plain(operation.attributes["dims"])
+def reduced_count(operation: Operation) -> int:
+    """Elements that make one element of the result."""
+    shape = shape_of(operation.operand())
     count = 1
-    for dim in dims:
+    for dim in plain(operation.attributes["dims"]):
         count *= shape[dim]
-    is_known = plain(operation.attributes["kind"]) in COMBINE
-    return is_known and 1 < count <= MOST_ELEMENTS and _feeds_reduction(operation)
+    return count
+
+
+def _only_element(operation: Operation) -> Value:
+    """A reduction over dimensions of size 1 gives the element itself; its position is 0."""
+    builder = Builder.before_op(operation)
+    if plain(operation.attributes["kind"]).startswith("arg"):
+        zero = {"value": DenseElementsAttr.splat(0, tensor_type(operation.result))}
+        return builder.value("arith.constant", (), operation.result.type, zero)
+    return reshape(builder, operation.operand(), shape_of(operation.result))
+
+
+def _is_spelled_out(operation: Operation) -> bool:
+    kind = plain(operation.attributes["kind"])
+    is_bool_order = tensor_type(operation.operand()).element is i1 and kind in ("max", "min")
+    return kind in COMBINE and not is_bool_order and reduced_count(operation) > 1
 
 
 def _feeds_reduction(operation: Operation) -> bool:
