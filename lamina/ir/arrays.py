@@ -36,10 +36,11 @@ def dtype_of(type_: ScalarType) -> np.dtype[Any]:
 def round_array(values: Array, type_: ScalarType) -> Array:
     """Numbers rounded to nearest even, or wrapped, into an element type."""
     array = np.asarray(values)
-    if type_ is bf16:
-        narrow = array.astype(np.float32)
-        return bf16_to_f32(round_to_bf16(narrow)).reshape(array.shape)
-    return array.astype(dtype_of(type_), copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if type_ is bf16:
+            narrow = array.astype(np.float32)
+            return bf16_to_f32(round_to_bf16(narrow)).reshape(array.shape)
+        return array.astype(dtype_of(type_), copy=False)
 
 
 def constant_array(value: Attribute, type_: Type) -> Array:
