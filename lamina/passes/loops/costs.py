@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 EXPENSIVE = 12
 """An elementary function (its polynomial has about so many steps)."""
+MOST_LANES = 16
+"""Vectors that are turned at once where a tile is transposed: more would not fit into registers."""
 CHEAP_MATH = frozenset(
     f"math.{name}"
     for name in (

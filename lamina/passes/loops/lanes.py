@@ -68,6 +68,25 @@ class Lanes:
 Laned: TypeAlias = Scalar | Number | Affine | Lanes
 
 
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A part of a dimension: values of type index. `is_full`: its length is that of all others."""
+
+    first: Value
+    last: Value
+    is_full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The tile at hand, `edge` elements along `rows` (sources are contiguous there) and along the lanes."""
+
+    rows: int
+    edge: int
+    along_rows: Range
+    along_vector: Range
+
+
 @dataclass(slots=True)
 class Level:
     """One loop's body while it is built, and what has been built in it."""
@@ -83,7 +102,7 @@ class Frame:
     counters: dimension -> (its counter, the level of its loop). `masks`: the lanes that exist of each of the
     vectors side by side (none: all). `registers` hold the results of reductions, one value for each vector
     side by side; `scratch` the rows of what earlier walks keep; `written` are the buffers that the nest
-    stores to, `streamed` those whose stores go around the caches.
+    stores to, `streamed` those whose stores go around the caches. `tiled`: where the tile of a read is.
     """
 
     constants: Builder
@@ -99,6 +118,8 @@ class Frame:
     scratch: dict[Value, Value] = field(default_factory=dict)
     written: set[Value] = field(default_factory=set)
     streamed: frozenset[Value] = frozenset()
+    tiled: dict[Access, Value] = field(default_factory=dict)
+    tile: Tile | None = None
     known: dict[tuple[Type, Attribute], Value] = field(default_factory=dict)
 
     def push(self, block: Block) -> Level:
@@ -385,6 +406,8 @@ class WalkBody:
     def _address(self, access: Access) -> tuple[Value, int]:
         """The linear address of the first lane's element, and the level it is built at."""
         frame = self.frame
+        if access in frame.tiled:
+            return self._tile_address(), len(frame.levels) - 1
         is_scratch = access.buffer in frame.scratch
         strides = self._scratch_strides(access) if is_scratch else access.strides
         terms = [
@@ -412,6 +435,22 @@ class WalkBody:
             return frame.add(at, address, apart), at
         return frame.add(at, address, apart * strides[frame.vector] if frame.vector >= 0 else 0), at
 
+    def _tile_address(self) -> Value:
+        """The place in the scratch of a tile: rows by lanes, counted from the tile's corner."""
+        frame, tile = self.frame, self.frame.tile
+        assert tile is not None
+        row, at = frame.counters[tile.rows]
+        built = frame.levels[at].built
+        found: Value | None = built.get(tile)
+        if found is None:
+            builder = frame.levels[at].builder
+            steps = builder.value("arith.subi", (row, tile.along_rows.first), index)
+            start = frame.scale(at, steps, tile.edge)
+            found = built[tile] = builder.value("arith.subi", (start, tile.along_vector.first), index)
+        inner = len(frame.levels) - 1
+        place = frame.add(inner, frame.counters[frame.vector][0], found)
+        return frame.add(inner, place, frame.lanes * self._copy)
+
     def _scratch_strides(self, access: Access) -> tuple[int, ...]:
         """In scratch the parallel dimensions are gone; across rows, the lanes side by side are innermost."""
         side = self.frame.lanes * self.frame.unroll if self.frame.is_across else 1
@@ -422,12 +461,13 @@ class WalkBody:
     def _lane_stride(self, access: Access) -> int:
         if self.frame.lanes == 1:
             return 0
-        if access.buffer in self.frame.scratch and self.frame.is_across:
+        if access in self.frame.tiled or (access.buffer in self.frame.scratch and self.frame.is_across):
             return 1
         return access.strides[self.frame.vector]
 
     def _buffer(self, access: Access) -> Value:
-        scratch = self.frame.scratch.get(access.buffer)
+        tiled = self.frame.tiled.get(access)
+        scratch = tiled if tiled is not None else self.frame.scratch.get(access.buffer)
         return scratch if scratch is not None else self.frame.flat(access.buffer)
 
     def _load(self, access: Access, level: int) -> Laned:

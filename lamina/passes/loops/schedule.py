@@ -10,6 +10,8 @@
 - `across` = -1: the lanes walk the last of the `inner` dimensions of each walk, and a reduction ends with a
   sum over lanes. Otherwise the lanes walk the parallel dimension `across`, `unroll` vectors at a time, and
   every lane reduces by itself over the `inner` loops.
+- `rows` >= 0: a pointwise nest reads something contiguous along that dimension, across the lanes; it then
+  goes by tiles of `chunk` elements along `rows` and along the lanes (see tiles.py). `is_serial`: one thread.
 - `lanes` = 1: scalar code. `stream`: results go around the caches, where they are aligned.
 """
 
@@ -24,7 +26,7 @@ from lamina.ir.attributes import attribute, plain
 from lamina.ir.core import Operation
 from lamina.ir.machine import Target
 from lamina.ir.types import ScalarType, index
-from lamina.passes.loops.costs import body_cost
+from lamina.passes.loops.costs import MOST_LANES, body_cost
 from lamina.passes.loops.walks import Access, LoopNest, Walk, read_nests
 
 NAME = "schedule"
@@ -37,6 +39,8 @@ ROUNDS = 8
 CHUNK_BYTES = 1 << 15
 """A piece of a long pointwise loop that one parallel iteration takes, in bytes of its widest element."""
 MOST_SCRATCH = 1 << 19
+SMALLEST_TILED = 16
+"""Dimensions shorter than this are not worth tiles."""
 STREAM = 16
 """Results of more than so many times the second cache are gone from it before anyone reads them."""
 
@@ -53,6 +57,8 @@ class Schedule:
     lanes: int
     unroll: int
     stream: bool
+    rows: int
+    is_serial: bool
 
 
 def schedule(function: Operation, target: Target) -> Operation:
@@ -177,7 +183,18 @@ def _reducing_schedules(nest: LoopNest, across: int, target: Target) -> list[Sch
             lanes = _fitting_lanes(walk, walk.sizes[vector], target)
             unroll = _unroll(walk, walk.sizes[vector] // lanes)
         found.append(
-            Schedule(tuple(order), parallel, 0, across, inner, lanes, unroll, _streams(walk, target))
+            Schedule(
+                tuple(order),
+                parallel,
+                0,
+                across,
+                inner,
+                lanes,
+                unroll,
+                _streams(walk, target),
+                -1,
+                not parallel,
+            )
         )
     return found
 
@@ -249,22 +266,53 @@ def _choose_pointwise(nest: LoopNest, target: Target) -> list[Schedule]:
     vector = min(
         reversed(order), key=lambda dim: sum(_lane_cost(walk, dim, target) for walk in walks), default=-1
     )
-    outer = [dim for dim in order if dim != vector]
+    rows = _tiled_rows(walks, vector, target)
+    outer = [dim for dim in order if dim not in (vector, rows)]
     counts = [nest.sizes[dim] for dim in outer]
     is_large = _is_large(nest, target)
     parallel = _parallel_count(counts, target) if is_large else 0
     chunk = 0
-    if is_large and vector >= 0 and math.prod(counts) < ROUNDS * target.cores:
+    if rows >= 0:
+        parallel = len(outer) if is_large else 0
+        chunk = 64 if max(access.element.bytes for access in walks[0].inputs) <= 4 else 32
+    elif is_large and vector >= 0 and math.prod(counts) < ROUNDS * target.cores:
         chunk = _chunk(walks, nest.sizes[vector], max(1, math.prod(counts)), target)
     found: list[Schedule] = []
     for walk in nest.walks:
         lanes = _fitting_lanes(walk, walk.sizes[vector], target) if vector >= 0 else 1
         unroll = _unroll(walk, walk.sizes[vector] // lanes) if vector >= 0 else 1
-        inner = (vector,) if vector >= 0 else ()
+        inner = tuple(dim for dim in (rows, vector) if dim >= 0)
         found.append(
-            Schedule(tuple(outer), parallel, chunk, -1, inner, lanes, unroll, _streams(walk, target))
+            Schedule(
+                tuple(outer),
+                parallel,
+                chunk,
+                -1,
+                inner,
+                lanes,
+                unroll,
+                _streams(walk, target),
+                rows,
+                not is_large,
+            )
         )
     return found
+
+
+def _tiled_rows(walks: Sequence[Walk], vector: int, target: Target) -> int:
+    """The dimension that reads across the lanes are contiguous in; -1 when tiles would not help."""
+    if vector < 0 or len(walks) != 1:
+        return -1
+    walk = walks[0]
+    if min(full_lanes(walk, target), MOST_LANES) < 4 or walk.sizes[vector] < SMALLEST_TILED:
+        return -1
+    for access in walk.inputs:
+        if access.strides[vector] in (0, 1) or not access.scalar.uses:
+            continue
+        for dim, stride in enumerate(access.strides):
+            if stride == 1 and walk.sizes[dim] >= SMALLEST_TILED:
+                return dim
+    return -1
 
 
 def _streams(walk: Walk, target: Target) -> bool:

@@ -23,8 +23,9 @@ from lamina.ir.core import Block, Builder, Operation, Region, Value
 from lamina.ir.ops.memref import allocate, as_memref
 from lamina.ir.ops.scf import end_parallel, make_for, make_parallel
 from lamina.ir.types import MemRefType, VectorType, i1, index
-from lamina.passes.loops.lanes import Frame, Level
+from lamina.passes.loops.lanes import Frame, Level, Range, Tile
 from lamina.passes.loops.schedule import Schedule, read_schedule
+from lamina.passes.loops.tiles import pack
 from lamina.passes.loops.walk_loops import WalkLoops
 from lamina.passes.loops.walks import LoopNest, Walk, read_nests
 
@@ -65,27 +66,41 @@ class _NestLoops:
     def build(self) -> None:
         if 0 in self.nest.sizes:
             return
-        if self.plan.across >= 0:
-            full = next(plan for walk, plan in zip(self.nest.walks, self.plans, strict=True) if walk.is_full)
-            self._set_lanes(self.plan.across, full)
-        collapsed, loops = self.plan.outer[: self.plan.parallel], self.plan.outer[self.plan.parallel :]
-        if not self.plan.parallel and not self.plan.chunk:
-            self._build_outer(loops, None)
+        plan = self.plan
+        if plan.across >= 0:
+            full = next(p for walk, p in zip(self.nest.walks, self.plans, strict=True) if walk.is_full)
+            self._set_lanes(plan.across, full)
+        collapsed, loops = plan.outer[: plan.parallel], plan.outer[plan.parallel :]
+        if plan.rows >= 0:
+            collapsed, loops = plan.outer, ()
+        if not collapsed and not plan.chunk:
+            self._build_outer(loops, {})
             return
+        pieces = [dim for dim in (plan.rows, plan.inner[-1] if plan.inner else -1) if plan.chunk and dim >= 0]
         counts = [self._steps(dim) for dim in collapsed]
-        size = self.nest.sizes[self.plan.inner[-1]] if self.plan.chunk else 0
-        if self.plan.chunk:
-            counts.append(-(-size // self.plan.chunk))
-        number = self.frame.number
-        loop = make_parallel(self.builder, number(0), number(math.prod(counts)), number(1))
-        level = self.frame.push(loop.body)
-        self.frame.levels.pop(0)
+        counts += [-(-self.nest.sizes[dim] // plan.chunk) for dim in pieces]
+        self._build_collapsed(collapsed, pieces, counts, loops)
+
+    def _build_collapsed(
+        self, collapsed: Sequence[int], pieces: Sequence[int], counts: Sequence[int], loops: Sequence[int]
+    ) -> None:
+        """One loop over `collapsed` dimensions and the pieces of others, and the `loops` inside of it."""
+        frame, plan, number = self.frame, self.plan, self.frame.number
+        bounds = (number(0), number(math.prod(counts)), number(1))
+        loop = make_for(self.builder, *bounds, ()) if plan.is_serial else make_parallel(self.builder, *bounds)
+        level = frame.push(loop.body)
+        frame.levels.pop(0)
         positions = self._delinearize(loop.body.arguments[0], counts)
         for dim, position in zip(collapsed, positions, strict=False):
-            self.frame.counters[dim] = (self.frame.scale(0, position, self._step(dim)), 0)
-        bounds = self._chunk_bounds(positions[-1], size) if self.plan.chunk else None
-        self._build_outer(loops, bounds)
-        end_parallel(level.builder)
+            frame.counters[dim] = (frame.scale(0, position, self._step(dim)), 0)
+        parts = zip(pieces, positions[len(collapsed) :], strict=True)
+        self._build_outer(
+            loops, {dim: self._piece(position, self.nest.sizes[dim]) for dim, position in parts}
+        )
+        if plan.is_serial:
+            level.builder.op("scf.yield")
+        else:
+            end_parallel(level.builder)
         self.builder.insert(loop)
 
     def _set_lanes(self, vector: int, plan: Schedule) -> None:
@@ -107,19 +122,19 @@ class _NestLoops:
             position = builder.value("arith.divui", (position, by), index)
         return [position, *reversed(found)][: len(counts)] if counts else []
 
-    def _chunk_bounds(self, position: Value, size: int) -> tuple[Value, Value, bool]:
-        """First and last element of a piece, and whether all pieces are of the full size."""
+    def _piece(self, position: Value, size: int) -> Range:
+        """A piece of a dimension by its number."""
         builder, chunk = self.frame.inner, self.plan.chunk
         first = self.frame.scale(0, position, chunk)
         last = self.frame.add(0, first, chunk)
         if size % chunk:
             last = builder.value("arith.minsi", (last, self.frame.number(size)), index)
-        return first, last, size % chunk == 0
+        return Range(first, last, size % chunk == 0)
 
-    def _build_outer(self, loops: Sequence[int], bounds: tuple[Value, Value, bool] | None) -> None:
+    def _build_outer(self, loops: Sequence[int], ranges: dict[int, Range]) -> None:
         """The parallel dimensions that are plain loops, then the walks."""
         self._make_scratch()
-        self._open(loops, lambda: self._build_walks(bounds))
+        self._open(loops, lambda: self._build_walks(ranges))
 
     def _open(self, loops: Sequence[int], inside: Callable[[], None]) -> None:
         if not loops:
@@ -147,7 +162,7 @@ class _NestLoops:
                 row = MemRefType.get((count,), access.element)
                 self.frame.scratch[access.buffer] = allocate(self.frame.inner, "memref.alloca", row)
 
-    def _build_walks(self, bounds: tuple[Value, Value, bool] | None) -> None:
+    def _build_walks(self, ranges: dict[int, Range]) -> None:
         self.frame.outer_level = len(self.frame.levels) - 1
         if self.plan.across >= 0:
             self._make_masks()
@@ -159,7 +174,22 @@ class _NestLoops:
                 has_lanes = bool(plan.inner)
                 self._set_lanes(plan.inner[-1] if has_lanes else -1, plan)
                 self.frame.lanes = plan.lanes if has_lanes else 1
-            WalkLoops(walk, plan, self.frame, self.initial, bounds).build()
+            if plan.rows >= 0:
+                self._pack_tiles(walk, ranges)
+            WalkLoops(walk, plan, self.frame, self.initial, ranges).build()
+
+    def _pack_tiles(self, walk: Walk, ranges: dict[int, Range]) -> None:
+        """Bring what the walk reads across its lanes into scratch, the lanes' way around."""
+        frame, plan, vector = self.frame, self.plan, self.frame.vector
+        frame.tile = Tile(plan.rows, plan.chunk, ranges[plan.rows], ranges[vector])
+        sizes = (walk.sizes[plan.rows], walk.sizes[vector])
+        for access in walk.inputs:
+            is_across = access.strides[plan.rows] == 1 and access.strides[vector] not in (0, 1)
+            if is_across and access.scalar.uses:
+                square = MemRefType.get((plan.chunk * plan.chunk,), access.element)
+                scratch = allocate(frame.inner, "memref.alloca", square)
+                pack(frame, access, scratch, frame.tile, sizes)
+                frame.tiled[access] = scratch
 
     def _make_masks(self) -> None:
         """Which lanes exist, for each of the vectors side by side."""

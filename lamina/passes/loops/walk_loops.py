@@ -17,7 +17,7 @@ from lamina.ir.attributes import Attribute
 from lamina.ir.core import Value
 from lamina.ir.ops.scf import make_for, make_if
 from lamina.ir.types import VectorType, i1, index
-from lamina.passes.loops.lanes import Frame, WalkBody
+from lamina.passes.loops.lanes import Frame, Range, WalkBody
 from lamina.passes.loops.reductions import across_lanes, combine, compare
 from lamina.passes.loops.schedule import Schedule
 from lamina.passes.loops.walks import Access, Walk
@@ -35,7 +35,7 @@ Accumulators = list[Value]
 
 
 class WalkLoops:
-    """Builds one walk. `bounds`: the piece of a shared vector dimension, and whether it is a full one."""
+    """Builds one walk. `ranges`: the parts of dimensions that are walked here, where it is not all."""
 
     def __init__(
         self,
@@ -43,13 +43,13 @@ class WalkLoops:
         plan: Schedule,
         frame: Frame,
         initial: Mapping[Value, Attribute],
-        bounds: tuple[Value, Value, bool] | None,
+        ranges: Mapping[int, Range],
     ) -> None:
         self.walk = walk
         self.plan = plan
         self.frame = frame
         self.initial = initial
-        self.bounds = bounds
+        self.ranges = ranges
         self.reduced = [access for access, kind in zip(walk.outputs, walk.kinds, strict=True) if kind]
         self.copies = plan.unroll if plan.inner or frame.is_across else 1
 
@@ -140,9 +140,13 @@ class WalkLoops:
         if restart == 0:
             return self._restarting(loops, carried, is_vector=is_vector)
         if is_vector:
-            return self._vector_loop(loops[0], self._vector_bounds(loops[0]), carried)
+            whole = (0, self.walk.sizes[loops[0]])
+            return self._vector_loop(loops[0], self.ranges.get(loops[0], whole), carried)
         number = self.frame.number
-        bounds = (number(0), number(self.walk.sizes[loops[0]]), 1)
+        part = self.ranges.get(loops[0])
+        first = part.first if part is not None else number(0)
+        last = part.last if part is not None else number(self.walk.sizes[loops[0]])
+        bounds = (first, last, 1)
         return self._for(
             bounds, loops[0], carried, lambda inside: self._loops(loops[1:], inside, restart - 1)
         )
@@ -162,7 +166,7 @@ class WalkLoops:
             if not is_even:
                 last = self.frame.inner.value("arith.minsi", (last, number(size)), index)
             if is_vector:
-                part = self._vector_loop(dim, (first, last, is_even), self._fresh())
+                part = self._vector_loop(dim, Range(first, last, is_even), self._fresh())
             else:
                 part = self._for(
                     (first, last, 1), dim, self._fresh(), lambda parts: self._loops(loops[1:], parts, -1)
@@ -192,16 +196,11 @@ class WalkLoops:
         outer.insert(loop)
         return list(loop.results)
 
-    def _vector_bounds(self, dim: int) -> tuple[Value, Value, bool] | tuple[int, int]:
-        return self.bounds if self.bounds is not None else (0, self.walk.sizes[dim])
-
-    def _vector_loop(
-        self, dim: int, bounds: tuple[Value, Value, bool] | tuple[int, int], carried: Accumulators
-    ) -> Accumulators:
+    def _vector_loop(self, dim: int, bounds: Range | tuple[int, int], carried: Accumulators) -> Accumulators:
         """The loop that the lanes walk: full steps, then what is left."""
         step = self.frame.lanes * self.copies
         number = self.frame.number
-        if len(bounds) == 2:
+        if not isinstance(bounds, Range):
             first, last = bounds
             middle = first + (last - first) // step * step
             if middle > first:
@@ -210,8 +209,8 @@ class WalkLoops:
                 is_whole = (last - middle) % self.frame.lanes == 0
                 carried = self._rest(dim, (number(middle), number(last)), carried, is_whole=is_whole)
             return carried
-        start, end, is_full = bounds
-        if is_full:
+        start, end = bounds.first, bounds.last
+        if bounds.is_full:
             return self._full_steps(dim, (start, end, step), carried)
         builder = self.frame.inner
         length = builder.value("arith.subi", (end, start), index)
