@@ -3,10 +3,11 @@
 The union has parallel atoms P and reduced atoms R; what depends on a reduction is walked over P or over P and
 R, other values also over a part. So two groups fit when, after their common values are walked alike,
 
-    both walk the same atoms                                    elementwise into elementwise, into a reduction
-    the first walks fewer and reduces nothing                   a broadcast: small values computed again
-    the first walks P and R, the second P                       a reduction into elementwise
-    one reduces R, the other walks P and atoms of R's sizes     a reduction broadcast back over what it reduced
+    both walk the same atoms                                    elementwise into elementwise, into a
+    reduction the first walks fewer and reduces nothing                   a broadcast: small values
+    computed again the first walks P and R, the second P                       a reduction into
+    elementwise one reduces R, the other walks P and atoms of R's sizes     a reduction broadcast back
+    over what it reduced
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def _align(graph: Graph, producer: Group, consumer: Group) -> str | None:
         source = graph.of_value[read.base]
         walked = graph.pull(read)
         if walked is None:
-            return f"{read.node.name} reads {source.name} at positions that cannot be followed into its kernel"
+            return (
+                f"{read.node.name} reads {source.name} at positions that cannot be followed into its kernel"
+            )
         pairs.append((source.map, walked))
     union = Union(producer.atoms, consumer.atoms, graph.trail)
     pairs.sort(key=lambda pair: -min(len(flatten(pair[0])), len(flatten(pair[1]))))
@@ -54,7 +57,9 @@ def _say_mismatch(pair: Pair, is_first: bool) -> str:
 
 
 def _follow_shared_inputs(graph: Graph, producer: Group, consumer: Group, union: Union) -> None:
-    """Let dimensions correspond that walk the same input alike, so that it is read once; where it fails, not."""
+    """Let dimensions correspond that walk the same input alike, so that it is read once; where it fails,
+    not.
+    """
     trail = graph.trail
     reads: dict[Value, Read] = {}
     for node in producer.nodes:

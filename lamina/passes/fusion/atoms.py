@@ -1,9 +1,9 @@
-"""Iteration dimensions of kernels: atoms, and the maps that write each dimension of a value as a product of them.
+"""Iteration dimensions of kernels (atoms), and maps: each dimension of a value as a product of them.
 
-A value of shape (32, 49) in a kernel over atoms a (4), b (8), c (49) may have the map ((a, b), (c,)): its first
-dimension walks a and b, row-major. Joining two kernels unifies the maps that both have of one value: atoms become
-equal, or one is split into several (group normalisation splits channels). Every such step is recorded on a trail, so
-that a join that turns out illegal is undone.
+A value of shape (32, 49) in a kernel over atoms a (4), b (8), c (49) may have the map ((a, b), (c,)): its
+first dimension walks a and b, row-major. Joining two kernels unifies the maps that both have of one
+value: atoms become equal, or one is split into several (group normalisation splits channels). Every such
+step is recorded on a trail, so that a join that turns out illegal is undone.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def split(atom: Atom, outer: int, trail: Trail) -> Walk:
 
 
 def divide(walk: Iterable[Atom], sizes: Sequence[int], trail: Trail) -> list[Walk] | None:
-    """Cut a walk into consecutive walks of these sizes, splitting atoms; None when a cut does not divide one."""
+    """Cut a walk into consecutive walks of these sizes, splitting atoms; None where a cut divides none."""
     waiting = resolve(walk)
     waiting.reverse()
     pieces: list[Walk] = []

@@ -2,8 +2,8 @@
 
     kernel a: all(0 <= i < 10)     kernel b: x[i] = table[i]     =>     one kernel with two nests
 
-A check of bounds beside the gather it guards is the usual case. The iteration spaces stay apart, so this costs nothing
-but code; a group is small when a single core does it in less time than a launch takes.
+A check of bounds beside the gather it guards is the usual case. The iteration spaces stay apart, so this
+costs nothing but code; a group is small when a single core does it in less time than a launch takes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def is_small(group: Group, target: Target) -> bool:
 def _hosts(graph: Graph, small: Group) -> list[Group]:
     """The groups that read what the small one reads."""
     found = [
-        read.node.group for value in small.inputs for read in graph.readers.get(value, ()) if read.node.group is not None
+        read.node.group
+        for value in small.inputs
+        for read in graph.readers.get(value, ())
+        if read.node.group is not None
     ]
     return [group for group in dict.fromkeys(found) if group is not small and not group.is_outside]
 

@@ -2,8 +2,9 @@
 
     seconds = launch + max(bytes / bandwidth, operations / speed), both over the cores it can use
 
-Bandwidth is the caches' when what the kernel touches fits the cores' L2. A kernel whose rows do not fit L2 reads its
-inputs from memory once for each reduction after the first. Operations count in vector additions.
+Bandwidth is the caches' when what the kernel touches fits the cores' L2. A kernel whose rows do not fit
+L2 reads its inputs from memory once for each reduction after the first. Operations count in vector
+additions.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from lamina.passes.fusion.graph import Graph, Node, count_of
 from lamina.passes.fusion.groups import Group, Joined
 
 WEIGHTS = {
-    "arith.divf": 4.0, "math.sqrt": 4.0, "math.rsqrt": 6.0, "math.exp": 10.0, "math.exp2": 10.0, "math.expm1": 14.0,
-    "math.log": 12.0, "math.log2": 12.0, "math.log10": 12.0, "math.log1p": 14.0, "math.tanh": 16.0, "math.erf": 16.0,
-    "math.erfc": 24.0, "math.sin": 16.0, "math.cos": 16.0, "math.tan": 24.0, "math.powf": 30.0, "math.atan2": 30.0,
-    "arith.divsi": 20.0, "arith.remsi": 20.0, "arith.remf": 20.0, "lamina.index": 8.0,
+    "arith.divf": 4.0, "math.sqrt": 4.0, "math.rsqrt": 6.0, "math.exp": 10.0, "math.exp2": 10.0,
+    "math.expm1": 14.0, "math.log": 12.0, "math.log2": 12.0, "math.log10": 12.0, "math.log1p": 14.0,
+    "math.tanh": 16.0, "math.erf": 16.0, "math.erfc": 24.0, "math.sin": 16.0, "math.cos": 16.0,
+    "math.tan": 24.0, "math.powf": 30.0, "math.atan2": 30.0, "arith.divsi": 20.0, "arith.remsi": 20.0,
+    "arith.remf": 20.0, "lamina.index": 8.0,
 }  # fmt: skip
 """Cost of an element beside that of an addition; other `math` functions count 20, everything else 1."""
 
@@ -30,7 +32,14 @@ def weight(operation: Operation) -> float:
     found = WEIGHTS.get(operation.name)
     if found is not None:
         return found
-    is_simple = operation.name in ("math.absf", "math.absi", "math.floor", "math.ceil", "math.copysign", "math.fma")
+    is_simple = operation.name in (
+        "math.absf",
+        "math.absi",
+        "math.floor",
+        "math.ceil",
+        "math.copysign",
+        "math.fma",
+    )
     return 20.0 if operation.name.startswith("math.") and not is_simple else 1.0
 
 
@@ -83,7 +92,9 @@ class CostModel:
         turns = volume(order[: inner + 1])
         return first.work * (turns / max(volume(own), 1) - 1.0)
 
-    def _cost(self, graph: Graph, contents: Joined, parallel: int, reduced: set[Atom], nodes: list[Node]) -> Cost:
+    def _cost(
+        self, graph: Graph, contents: Joined, parallel: int, reduced: set[Atom], nodes: list[Node]
+    ) -> Cost:
         moved = sum(contents.inputs.values()) + sum(contents.outputs.values())
         share = min(1.0, max(parallel, 1) / self.target.cores)
         is_cached = moved <= self.target.l2_bytes * self.target.cores
@@ -108,7 +119,9 @@ class CostModel:
 
 
 def stage_count(graph: Graph, nodes: list[Node], reduced: set[Atom]) -> int:
-    """Passes over a row: one for each reduction of the longest chain, and one if its end meets the row again."""
+    """Passes over a row: one for each reduction of the longest chain, and one if its end meets the row
+    again.
+    """
     stage: dict[Value, int] = {}
     last = 1
     for node in sorted(nodes, key=lambda node: node.order):

@@ -1,7 +1,8 @@
 """Choose which nodes share a kernel: greedily, the pair that saves the most predicted time first.
 
-Pairs are a producer and its consumer, or siblings that read one value. Each pair waits in a priority queue by what its
-union would save; a pair whose groups have changed since is asked again. A pair that is refused keeps its reason.
+Pairs are a producer and its consumer, or siblings that read one value. Each pair waits in a priority
+queue by what its union would save; a pair whose groups have changed since is asked again. A pair that is
+refused keeps its reason.
 """
 
 from __future__ import annotations
@@ -108,9 +109,7 @@ class Decision:
     def _estimate(self, first: Group, second: Group) -> float:
         """Bytes that the union saves, refusals aside: the order in which pairs are tried."""
         joined = join_contents(self.graph, first, second)
-        separate = sum(
-            sum(group.inputs.values()) + sum(group.outputs.values()) for group in (first, second)
-        )
+        separate = sum(sum(group.inputs.values()) + sum(group.outputs.values()) for group in (first, second))
         return float(separate - sum(joined.inputs.values()) - sum(joined.outputs.values()))
 
     def _try(self, first: Group, second: Group) -> None:

@@ -1,4 +1,6 @@
-"""Build the `lamina.kernel` of one group: views of its inputs in @main, the region, views of its results in @main."""
+"""Build the `lamina.kernel` of one group: views of its inputs in @main, the region, views of its results
+in @main.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,11 @@ class Body(Builder):
         self.known: dict[Any, Value] = {}
 
     def value(
-        self, name: str, operands: Iterable[Value], result_type: Type, attributes: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        operands: Iterable[Value],
+        result_type: Type,
+        attributes: Mapping[str, Any] | None = None,
     ) -> Value:
         operands = tuple(operands)
         plain_entries = {key: attribute(entry) for key, entry in (attributes or {}).items()}
@@ -101,7 +107,9 @@ def emit_kernel(
 
 @dataclass(eq=False, slots=True)
 class PartEmitter:
-    """One iteration space of a kernel. `stored` gives the value in memory that stands for an old value of @main, putting views in place."""
+    """One iteration space of a kernel. `stored` gives the value in memory that stands for an old value of
+    @main, putting views in place.
+    """
 
     graph: Graph
     function: Operation
@@ -123,7 +131,9 @@ class PartEmitter:
             for read in node.reads:
                 if not self._is_inner(read):
                     self._find_argument(node, read)
-        orders = {node: stored_order(self.graph, self.function, node) for node in outputs if node.place is None}
+        orders = {
+            node: stored_order(self.graph, self.function, node) for node in outputs if node.place is None
+        }
         self.written = {node: self._written_access(node, orders) for node in outputs}
         self.space = self._make_space(self.written, orders)
         for argument in self.arguments.values():
@@ -269,7 +279,9 @@ class PartEmitter:
         source = self.graph.of_value[read.base]
         return self._broadcast(self.made[source], space.walked_by(flatten(source.map)), space, wanted, body)
 
-    def _broadcast(self, value: Value, dims: Sequence[int], space: Space, wanted: tuple[int, ...], body: Body) -> Value:
+    def _broadcast(
+        self, value: Value, dims: Sequence[int], space: Space, wanted: tuple[int, ...], body: Body
+    ) -> Value:
         if dims == wanted:
             return value
         type_ = TensorType.get(space.sizes(wanted), tensor_type(value).element)
@@ -280,7 +292,9 @@ class PartEmitter:
     def _constant(number: float | int | bool, type_: TensorType, body: Body) -> Value:
         return body.value("arith.constant", (), type_, {"value": DenseElementsAttr.splat(number, type_)})
 
-    def _position(self, walk: Walk, space: Space, wanted: tuple[int, ...], body: Body, type_: TensorType) -> Value:
+    def _position(
+        self, walk: Walk, space: Space, wanted: tuple[int, ...], body: Body, type_: TensorType
+    ) -> Value:
         """The position along a logical dimension: a sum of iotas times strides."""
         total: Value | None = None
         step = 1
@@ -292,7 +306,9 @@ class PartEmitter:
             step *= space.sizes((dim,))[0]
         return total if total is not None else self._constant(0, type_, body)
 
-    def _gather(self, node: Node, space: Space, wanted: tuple[int, ...], body: Body, type_: TensorType) -> Value:
+    def _gather(
+        self, node: Node, space: Space, wanted: tuple[int, ...], body: Body, type_: TensorType
+    ) -> Value:
         """The source at computed positions along the indexed dimensions, at its own along the others."""
         argument = self.of_read[node, 0]
         assert argument.inner is not None
@@ -319,9 +335,13 @@ class PartEmitter:
         owner = {resolve(walk)[0]: k for k, walk in enumerate(node.map) if resolve(walk)}
         if node.kind == "reverse":
             dims = [k for k, atom in enumerate(atoms) if owner.get(atom) in plain(old["dims"])]
-            value = body.value("lamina.reverse", (argument.inner,), argument.inner.type, {"dims": integers(*dims)})
+            value = body.value(
+                "lamina.reverse", (argument.inner,), argument.inner.type, {"dims": integers(*dims)}
+            )
             return self._broadcast(value, argument.dims, space, wanted, body)
-        low, high = ([_entry(plain(old[side]), owner.get(atom)) for atom in atoms] for side in ("low", "high"))
+        low, high = (
+            [_entry(plain(old[side]), owner.get(atom)) for atom in atoms] for side in ("low", "high")
+        )
         type_ = TensorType.get(space.sizes(argument.dims), tensor_type(argument.inner).element)
         filling = self._pad_value(node, type_, body)
         attributes = {"low": integers(*low), "high": integers(*high)}
@@ -376,4 +396,3 @@ def permute(builder: Builder, value: Value, perm: Sequence[int]) -> Value:
     shape = shape_of(value)
     type_ = TensorType.get(tuple(shape[k] for k in perm), tensor_type(value).element)
     return builder.value("lamina.permute", (value,), type_, {"perm": integers(*perm)})
-

@@ -6,9 +6,9 @@
                                                                  lamina.yield %1 })
                                                      %3 = aten.mm %2, %w
 
-What stays outside kernels: library calls, views of values in memory, constants, concatenations (of pieces that kernels
-write into place). Which operations share a kernel is decided in `decide`; the form of a kernel is told in the package's
-own text.
+What stays outside kernels: library calls, views of values in memory, constants, concatenations (of pieces
+that kernels write into place). Which operations share a kernel is decided in `decide`; the form of a
+kernel is told in the package's own text.
 """
 
 from __future__ import annotations

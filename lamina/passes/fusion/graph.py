@@ -1,7 +1,7 @@
 """What fusion sees of @main: nodes that compute, the views between them, and what must lie in memory.
 
-A node is an operation that reads or writes elements (elementwise, reduce, iota, index, pad, reverse), a copy into a
-place (a piece of a concatenation), or an outside operation (library call, concatenation, return). Views are not
+A node is an operation that reads or writes elements (elementwise, reduce, iota, index, pad, reverse), a copy
+into a place (a piece of a concatenation), or an outside operation (library call, return). Views are not
 nodes: a read goes through a chain of them to the value it is based on.
 """
 
@@ -125,7 +125,9 @@ class Node:
         return self.result
 
     def map_of(self, read: Read) -> Map | None:
-        """How the node walks `read.value` over its own atoms; None when the place depends on data or bounds."""
+        """How the node walks `read.value` over its own atoms; None when the place depends on data or
+        bounds.
+        """
         if self.kind == "reduce":
             return self.operand_map
         if self.kind == "index":
@@ -195,7 +197,11 @@ class Graph:
         chain: list[Operation] = []
         base = value
         is_stored = node.kind in ("pad", "reverse") or (node.kind == "index" and position == 0)
-        while not is_stored and (operation := base.defining_op) is not None and operation.name in BIJECTIVE_VIEWS:
+        while (
+            not is_stored
+            and (operation := base.defining_op) is not None
+            and operation.name in BIJECTIVE_VIEWS
+        ):
             chain.append(operation)
             base = operation.operand()
         node.reads.append(Read(node, position, value, base, tuple(chain), is_stored))

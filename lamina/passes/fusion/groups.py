@@ -1,4 +1,6 @@
-"""Groups of nodes, each to become one kernel: iteration space, what is read and written, and joining two of them."""
+"""Groups of nodes, each to become one kernel: iteration space, what is read and written, and joining two
+of them.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ from lamina.passes.fusion.graph import Graph, Node, Read, bytes_of
 class Group:
     """Nodes in one kernel. `atoms` may be stale: use `domain` and `reduced`.
 
-    `inputs` maps each value read from memory to the bytes read; `outputs` are the nodes whose result is written. A bundle has its groups
-    in `parts`, each with an iteration space of its own; the first is the one the bundle is named for.
+    `inputs` maps each value read from memory to the bytes read; `outputs` are the nodes whose result is
+    written. A bundle has its groups in `parts`, each with an iteration space of its own; the first is the
+    one the bundle is named for.
     """
 
     nodes: list[Node]

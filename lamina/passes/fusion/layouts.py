@@ -1,4 +1,6 @@
-"""Strides of the values of @main that lie in memory: arguments, library results, kernel results, views of them."""
+"""Strides of the values of @main that lie in memory: arguments, library results, kernel results, views of
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Why two groups may not be one kernel: one predicate a reason, in the order in which they are asked.
 
-Each takes the graph and the pair in program order (the first may compute what the second reads) and gives the reason
-as a sentence, or None. `refusal` asks them all.
+Each takes the graph and the pair in program order (the first may compute what the second reads) and gives
+the reason as a sentence, or None. `refusal` asks them all.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     %2 = "lamina.kernel"(%y) ({ ... })   =>   %2 = "func.call"(%y) {callee = @kernel_0}
                                               func.func @kernel_0(%a) -> ... { ... }
 
-The function takes the inputs and gives the outputs, still as tensors; `lamina.arg_strides` and `lamina.result_strides`
-say how the buffers lie, `kind`, `domain`, `reduced`, `stages`, `nests` are as on the kernel.
+The function takes the inputs and gives the outputs, still as tensors; `lamina.arg_strides` and
+`lamina.result_strides` say how the buffers lie, `kind`, `domain`, `reduced`, `stages`, `nests` are as on
+the kernel.
 """
 
 from __future__ import annotations

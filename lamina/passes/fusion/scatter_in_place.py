@@ -16,7 +16,13 @@ from lamina.passes.fusion.layouts import Layouts
 
 SCATTERS = frozenset(
     f"aten.{name}"
-    for name in ("index_put.default", "index_copy.default", "index_add.default", "scatter.src", "scatter_add.default")
+    for name in (
+        "index_put.default",
+        "index_copy.default",
+        "index_add.default",
+        "scatter.src",
+        "scatter_add.default",
+    )
 )
 ATTRIBUTE = "lamina.in_place"
 SHARES = frozenset({"tensor.concat"}) | {
@@ -37,7 +43,9 @@ def scatter_in_place(function: Operation) -> int:
     return count
 
 
-def _is_legal(operation: Operation, function: Operation, layouts: Layouts, order: dict[Operation, int]) -> bool:
+def _is_legal(
+    operation: Operation, function: Operation, layouts: Layouts, order: dict[Operation, int]
+) -> bool:
     target = operation.operand()
     root = root_of(target)
     if target.type is not operation.result.type or layouts.of(target) != layouts.of(operation.result):

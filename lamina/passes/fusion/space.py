@@ -1,4 +1,6 @@
-"""The iteration space of a finished group: its dimensions in order, merged where every access walks them as one."""
+"""The iteration space of a finished group: its dimensions in order, merged where every access walks them
+as one.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def row_major(order: Iterable[Atom]) -> Access:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """`dimensions` are the merged dimensions of the domain, outermost first; `reduced` those that are reduced."""
+    """`dimensions` are the merged dimensions of the domain, outermost first; `reduced` those that are
+    reduced.
+    """
 
     dimensions: tuple[Walk, ...]
     reduced: tuple[int, ...]

@@ -24,7 +24,9 @@ def place_strides(concat: Operation) -> tuple[int, ...]:
 
 
 def stored_order(graph: Graph, function: Operation, node: Node) -> list[Atom]:
-    """The atoms of a node's value, outermost in memory first. May split atoms: resolve the list again at the end."""
+    """The atoms of a node's value, outermost in memory first. May split atoms: resolve the list again at
+    the end.
+    """
     default = flatten(node.map)
     assert node.result is not None
     waiting: list[tuple[Value, Map]] = [(node.result, node.map)]

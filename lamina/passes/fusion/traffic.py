@@ -1,8 +1,9 @@
 """Memory traffic: bytes that eager, Lamina and the least possible program read plus write.
 
-A kernel or library call reads each distinct value of memory once and writes its results once; a gather reads at most
-as many elements as it gives; views and the flags of checks are free, and so is a concatenation whose pieces are written in place. Eager runs
-each operation by itself. The least possible reads every input that is used and writes every result, once.
+A kernel or library call reads each distinct value of memory once and writes its results once; a gather
+reads at most as many elements as it gives; views and the flags of checks are free, and so is a
+concatenation whose pieces are written in place. Eager runs each operation by itself. The least possible
+reads every input that is used and writes every result, once.
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ def gathered_operands(module: Operation, operation: Operation) -> dict[int, int]
 def _kernel_body(module: Operation, operation: Operation) -> Block | None:
     if operation.name == "lamina.kernel":
         return operation.body
-    return lookup(module, plain(operation.attributes["callee"])).body if operation.name == "func.call" else None
+    return (
+        lookup(module, plain(operation.attributes["callee"])).body if operation.name == "func.call" else None
+    )
 
 
 def is_placed(operation: Operation) -> bool:

@@ -127,8 +127,12 @@ PROGRAMS = (
     Program("cat of sin", lambda a, b: torch.cat([a.sin(), b.sin()]), floats((10,), (10,)), 40),
     Program("cat", lambda a, b: torch.cat([a, b]), floats((10,), (10,)), 40),
     Program("cat of cos and sin", lambda a: torch.cat([a.cos(), a.sin()]), floats((10,)), 30),
-    Program("cat of 3, + 10", lambda a, b, c: torch.cat((a + 1, b + 2, c + 3)) + 10, floats(*[SQUARE] * 3), 600),
-    Program("cat of sums", lambda a, b: torch.cat([a.sum(dim=0), b.sum(dim=0)]) + 10, floats(CUBE, CUBE), 2200),
+    Program(
+        "cat of 3, + 10", lambda a, b, c: torch.cat((a + 1, b + 2, c + 3)) + 10, floats(*[SQUARE] * 3), 600
+    ),
+    Program(
+        "cat of sums", lambda a, b: torch.cat([a.sum(dim=0), b.sum(dim=0)]) + 10, floats(CUBE, CUBE), 2200
+    ),
     Program("index", lambda a, b: a[b], with_indices((10,), 10, 10), 30),
     Program("sum, cos", lambda a: (a.sum(dim=1), a.cos()), floats(SQUARE), 210),
     Program("sum, amax", lambda a: (a.sum(dim=1), a.amax(dim=1)), floats(SQUARE), 120),
@@ -140,10 +144,16 @@ PROGRAMS = (
     Program("softmax", lambda a: torch.softmax(a, dim=1), floats(SQUARE), 200),
     Program("double softmax", lambda a: torch.softmax(torch.softmax(a, 1), 1), floats(SQUARE), 200),
     Program(
-        "layer norm", lambda x, w, b: torch.nn.functional.layer_norm(x, (10,), w, b), floats(SQUARE, (10,), (10,)), 220
+        "layer norm",
+        lambda x, w, b: torch.nn.functional.layer_norm(x, (10,), w, b),
+        floats(SQUARE, (10,), (10,)),
+        220,
     ),
     Program(
-        "softmax backward", lambda g, o: aten._softmax_backward_data(g, o, 1, torch.float32), floats(SQUARE, SQUARE), 300
+        "softmax backward",
+        lambda g, o: aten._softmax_backward_data(g, o, 1, torch.float32),
+        floats(SQUARE, SQUARE),
+        300,
     ),
     Program("neighbor 4", lambda a, b: ((a - b) ** 2).sum(-1).amax(1), floats((10, 1, 4), (1, 10, 4)), 90),
     Program("neighbor 8", lambda a, b: ((a - b) ** 2).sum(-1).amax(1), floats((10, 1, 8), (1, 10, 8)), 170),
@@ -160,7 +170,10 @@ PROGRAMS = (
     Program("a + b.t()", lambda a, b: a + b.t(), floats(SQUARE, SQUARE), 300),
     Program("a.t() + b", lambda a, b: a.t() + b, floats(SQUARE, SQUARE), 300),
     Program(
-        "three permutes", lambda a, b, c: a + b.permute(1, 2, 0) + c.permute(2, 0, 1), floats(CUBE, CUBE, CUBE), 4000
+        "three permutes",
+        lambda a, b, c: a + b.permute(1, 2, 0) + c.permute(2, 0, 1),
+        floats(CUBE, CUBE, CUBE),
+        4000,
     ),
     Program("outer softmax", lambda a: torch.softmax(a, dim=0), floats(SQUARE), 200),
     Program("outer sum, cos", lambda a: (a.sum(dim=0), a.cos()), floats(SQUARE), 210),

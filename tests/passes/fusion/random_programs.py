@@ -62,7 +62,9 @@ class Maker:
     def _binary(self, x: Value) -> Value:
         others = [value for value in self.values if value.type is x.type]
         small = [value for value in self.values if self._fits(value, x)]
-        other = self.random.choice(small) if small and self.random.random() < 0.5 else self.random.choice(others)
+        other = (
+            self.random.choice(small) if small and self.random.random() < 0.5 else self.random.choice(others)
+        )
         made = self._same(self.random.choice(BINARY), x, self._to_shape(other, shape_of(x)))
         return self._same("math.sin", made) if self.random.random() < 0.5 else made
 
@@ -178,7 +180,9 @@ class Maker:
         type_ = TensorType.get((), f32)
         constant = {"value": DenseElementsAttr.splat(0.5, type_)}
         filling = self.builder.value("arith.constant", (), type_, constant)
-        attributes = {side: integers(*(pair[k] for pair in amounts)) for k, side in enumerate(("low", "high"))}
+        attributes = {
+            side: integers(*(pair[k] for pair in amounts)) for k, side in enumerate(("low", "high"))
+        }
         return self.builder.value("lamina.pad", (x, filling), TensorType.get(shape, f32), attributes)
 
     def _reverse(self, x: Value) -> Value:

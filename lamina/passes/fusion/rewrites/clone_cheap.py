@@ -1,4 +1,5 @@
-"""Give each user its own copy of what costs nothing to compute again: casts, iotas, the arithmetic of indices.
+"""Give each user its own copy of what costs nothing to compute again: casts, iotas, the arithmetic of
+indices.
 
     %1 = arith.extf %x : bf16 to f32          %1 = arith.extf %x        %2 = math.exp %1
     %2 = math.exp %1                     =>
@@ -15,7 +16,8 @@ from lamina.ir.ops import is_elementwise
 from lamina.passes.fusion.graph import is_splat, kind_of
 
 CASTS = frozenset(
-    f"arith.{name}" for name in ("extf", "truncf", "extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui")
+    f"arith.{name}"
+    for name in ("extf", "truncf", "extsi", "extui", "trunci", "sitofp", "uitofp", "fptosi", "fptoui")
 )
 LONGEST_INDEX = 16
 """Index arithmetic of more operations than this is shared."""
@@ -48,7 +50,9 @@ def _own_index_arithmetic(operation: Operation) -> None:
     """Copy the elementwise operations behind the indices where others (a check of bounds) use them too."""
     for position in range(1, len(operation.operands)):
         chain = _arithmetic_behind(operation.operand(position))
-        shared = any(user is not operation and user not in chain for inner in chain for user in inner.result.users)
+        shared = any(
+            user is not operation and user not in chain for inner in chain for user in inner.result.users
+        )
         if not shared or len(chain) > LONGEST_INDEX:
             continue
         mapping: dict[Value, Value] = {}

@@ -28,7 +28,9 @@ def concat_last(block: Block) -> None:
 
 
 def _movable_concat(operation: Operation) -> Operation | None:
-    """The concatenation that only this elementwise operation reads; its other operands are constants or in memory."""
+    """The concatenation that only this elementwise operation reads; its other operands are constants or
+    in memory.
+    """
     if not is_elementwise(operation) or kind_of(operation) == "outside":
         return None
     found: Operation | None = None

@@ -4,8 +4,8 @@
     %1 = tensor.extract_slice %0 [0] [4] [1]  => %1 = tensor.extract_slice %y [0] [4] [1]
     %2 = math.tanh %1                            %2 = math.tanh (arith.addf %0, %1)
 
-So a kernel that needs parts of a value computes just them; a slice only ever reads memory. Done where nothing needs
-the whole value, and the parts together are at most the whole.
+So a kernel that needs parts of a value computes just them; a slice only ever reads memory. Done where
+nothing needs the whole value, and the parts together are at most the whole.
 """
 
 from __future__ import annotations

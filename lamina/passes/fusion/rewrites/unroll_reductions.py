@@ -3,7 +3,8 @@
     %0 = lamina.reduce add %x {dims = [2]} : 10x10x3        %0 = %x[.., 0] + %x[.., 1] + %x[.., 2]
     %1 = lamina.reduce max %0 {dims = [1]}             =>   %1 = lamina.reduce max %0 {dims = [1]}
 
-A kernel reduces over one set of dimensions; so the inner reduction becomes elementwise, and one kernel does both.
+A kernel reduces over one set of dimensions; so the inner reduction becomes elementwise, and one kernel
+does both.
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ from lamina.passes.tensor.reshape import reshape
 MOST_ELEMENTS = 16
 """Reductions of more elements stay loops."""
 COMBINE = {
-    "add": ("arith.addf", "arith.addi"), "mul": ("arith.mulf", "arith.muli"), "max": ("arith.maximumf", "arith.maxsi"),
-    "min": ("arith.minimumf", "arith.minsi"), "and": ("", "arith.andi"), "or": ("", "arith.ori"),
+    "add": ("arith.addf", "arith.addi"),
+    "mul": ("arith.mulf", "arith.muli"),
+    "max": ("arith.maximumf", "arith.maxsi"),
+    "min": ("arith.minimumf", "arith.minsi"),
+    "and": ("", "arith.andi"),
+    "or": ("", "arith.ori"),
     "xor": ("", "arith.xori"),
-}  # fmt: skip
+}
+"""The operation of two elements, on floats and on integers."""
 
 
 def unroll_reductions(block: Block) -> None:
@@ -72,7 +78,9 @@ def _feeds_reduction(operation: Operation) -> bool:
         seen.add(user)
         if user.name == "lamina.reduce":
             return True
-        if is_elementwise(user) or (is_view(user) and user.name not in ("lamina.broadcast", "tensor.extract_slice")):
+        if is_elementwise(user) or (
+            is_view(user) and user.name not in ("lamina.broadcast", "tensor.extract_slice")
+        ):
             waiting.extend(user.results[0].users)
     return False
 
@@ -92,7 +100,9 @@ def _unroll(operation: Operation) -> None:
             "static_sizes": integers(*sizes),
             "static_strides": integers(*(1 for _ in shape)),
         }
-        part = builder.value("tensor.extract_slice", (source,), TensorType.get(tuple(sizes), element), attributes)
+        part = builder.value(
+            "tensor.extract_slice", (source,), TensorType.get(tuple(sizes), element), attributes
+        )
         part = reshape(builder, part, shape_of(operation.result))
         total = part if total is None else builder.value(name, (total, part), operation.result.type)
     assert total is not None
