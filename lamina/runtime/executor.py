@@ -38,7 +38,7 @@ class State:
     def __init__(self, slots: int, arena_bytes: int) -> None:
         self.table = (ctypes.c_int64 * max(slots, 1))()
         self.base = ctypes.addressof(self.table)
-        self.arena = torch.empty(arena_bytes, dtype=torch.uint8)
+        self.arena = memory.arena(arena_bytes)
         self.tensors: list[torch.Tensor] = []
 
 

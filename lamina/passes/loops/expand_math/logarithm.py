@@ -60,7 +60,9 @@ def _special(m: Math, x: Value, result: Value) -> Value:
     """-inf at zero, nan below it and at nan, inf at inf; `result` elsewhere."""
     is_zero = m.compare("oeq", x, 0.0)
     odd = m.select(is_zero, -math.inf, m.select(m.compare("oeq", x, math.inf), x, math.nan))
-    is_ordinary = m.both(m.compare("ogt", x, 0.0), m.compare("olt", x, math.inf))
+    # One unsigned comparison: 0 < x < inf is 0 <= bits - 1 < bits of inf - 1.
+    infinity = (2 * m.format.bias + 1) << m.format.fraction
+    is_ordinary = m.compare_bits("ult", m.on_bits("subi", m.bits(x), 1), infinity - 1)
     return m.select(is_ordinary, result, odd)
 
 

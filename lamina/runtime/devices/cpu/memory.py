@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ HUGE_PAGE_ADVICE = 14
 def use_count(storage: torch.UntypedStorage) -> int | None:
     """How many tensors and other C++ holders share a storage (ours is one); None if torch will not say."""
     count = getattr(torch._C, "_storage_Use_Count", None)
-    return None if count is None else int(count(storage._cdata))
+    return None if count is None else count(storage._cdata)
 
 
 class Pool:
@@ -115,16 +116,19 @@ POOL = Pool(_limit())
 
 def empty_strided(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """A tensor with undefined content; large ones on reused memory. Sizes and strides in elements."""
-    elements = 1
-    for size, stride in zip(shape, strides, strict=True):
-        if not size:
-            return torch.empty_strided(shape, strides, dtype=dtype)
-        elements += (size - 1) * stride
-    size_bytes = elements * dtype.itemsize
-    if size_bytes < SMALLEST:
+    size = _span(tuple(shape), tuple(strides)) * dtype.itemsize
+    if size < SMALLEST:
         return torch.empty_strided(shape, strides, dtype=dtype)
-    storage: Any = POOL.storage(size_bytes)
+    storage: Any = POOL.storage(size)
     return torch.empty(0, dtype=dtype).set_(storage, 0, shape, strides)
+
+
+@lru_cache(maxsize=4096)
+def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Elements from the first to the last of a strided tensor."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def arena(size: int) -> torch.Tensor:
