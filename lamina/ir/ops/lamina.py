@@ -56,7 +56,8 @@ def _infer_pad(types: Sequence[Type], attributes: Mapping[str, Attribute]) -> tu
 
 
 def _pad(x: Array, value: Array, *, low: list[int], high: list[int]) -> Array:
-    return np.pad(x, list(zip(low, high, strict=True)), constant_values=value.reshape(()))
+    widths = np.array(list(zip(low, high, strict=True)), np.int64).reshape(-1, 2)
+    return np.pad(x, widths, constant_values=value.reshape(())) if x.ndim else x
 
 
 def _infer_reduce(types: Sequence[Type], attributes: Mapping[str, Attribute]) -> tuple[Type, ...]:

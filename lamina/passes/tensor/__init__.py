@@ -1,1 +1,37 @@
-"""Passes on the tensor level."""
+"""Passes on the tensor level, and the order in which the pipeline runs them.
+
+`SIMPLIFY` may run anywhere and any number of times. `PREPARE_WEIGHTS` is for programs whose weights stay: it
+folds and packs them, and ends with the function @prepare.
+"""
+
+from __future__ import annotations
+
+from lamina.ir.passes import Pass
+from lamina.passes.tensor import (
+    canonicalize,
+    cse,
+    dce,
+    fold,
+    fold_batch_norm,
+    layout,
+    pack_convolution,
+    pack_linear,
+    prepare,
+)
+
+CANONICALIZE = Pass(canonicalize.NAME, canonicalize.run, takes="tensor", gives="tensor")
+CSE = Pass(cse.NAME, cse.run)
+DCE = Pass(dce.NAME, dce.run)
+FOLD = Pass(fold.NAME, fold.run, takes="tensor", gives="tensor")
+FOLD_BATCH_NORM = Pass(fold_batch_norm.NAME, fold_batch_norm.run, takes="tensor", gives="tensor")
+PACK_CONVOLUTION = Pass(pack_convolution.NAME, pack_convolution.run, takes="tensor", gives="tensor")
+PACK_LINEAR = Pass(pack_linear.NAME, pack_linear.run, takes="tensor", gives="tensor")
+LAYOUT = Pass(layout.NAME, layout.run, takes="tensor", gives="tensor")
+PREPARE = Pass(prepare.NAME, prepare.run, takes="tensor", gives="tensor")
+
+SIMPLIFY = (CANONICALIZE, CSE)
+PREPARE_WEIGHTS = (FOLD_BATCH_NORM, PACK_CONVOLUTION, PACK_LINEAR, LAYOUT, *SIMPLIFY, PREPARE)
+PASSES = (*SIMPLIFY, *PREPARE_WEIGHTS, DCE)
+"""The tensor level from import to fusion."""
+REGISTRY = {each.name: each for each in (*PASSES, FOLD)}
+"""By name, for pipelines as text."""

@@ -15,24 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from lamina.ir.attributes import (
-    STORAGE,
-    DenseElementsAttr,
-    FloatAttr,
-    IntegerAttr,
-    bf16_to_f32,
-    encode_scalar,
-    plain,
-    round_to_bf16,
-)
+from lamina.ir.arrays import apply_elementwise, constant_array, round_array
+from lamina.ir.attributes import STORAGE, DenseElementsAttr, encode_scalar, plain, round_to_bf16
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.ops import is_elementwise, record
 from lamina.ir.passes import Context
-from lamina.ir.types import KERNEL_SCALARS, ScalarType, TensorType, element_count
+from lamina.ir.types import KERNEL_SCALARS, ScalarType, TensorType, bf16, element_count, i1
 
 NAME = "fold"
 LARGEST = 1024
 """Elements of the largest constant made that is not a splat."""
+PLACING = frozenset(
+    {
+        "lamina.broadcast", "lamina.permute", "lamina.reverse", "lamina.pad", "tensor.extract_slice",
+        "tensor.concat", "tensor.collapse_shape", "tensor.expand_shape",
+    }
+)  # fmt: skip
+"""Operations that only place elements: of equal splats they make a splat."""
 
 Array = Any
 Computed = tuple[Array, bool]
@@ -57,25 +56,26 @@ def fold(operation: Operation) -> Value | None:
     return value
 
 
-def compute(operation: Operation) -> DenseElementsAttr | FloatAttr | IntegerAttr | None:
+def compute(operation: Operation) -> DenseElementsAttr | None:
     """The constant an operation amounts to; None when it is not one, or not worth making."""
     if len(operation.results) != 1 or not operation.operands or operation.regions:
         return None
     type_ = operation.result.type
-    constants = [dense_constant(value) for value in operation.operands]
     if not isinstance(type_, TensorType) or type_.element not in KERNEL_SCALARS:
         return None
-    if any(constant is None or constant.type.element not in KERNEL_SCALARS for constant in constants):
+    constants = [dense_constant(value) for value in operation.operands]
+    known = [each for each in constants if each is not None and each.type.element in KERNEL_SCALARS]
+    if len(known) != len(constants):
         return None
-    known = [constant for constant in constants if constant is not None]
     with np.errstate(all="ignore"):
         computed = _compute(operation, known, type_)
     if computed is None:
         return None
     values, is_splat = computed
+    stored = to_storage(values, type_.element)
     if is_splat:
-        return DenseElementsAttr(type_, to_storage(values, type_.element).tobytes(), True)
-    return DenseElementsAttr.from_array(to_storage(values, type_.element), type_)
+        return DenseElementsAttr(type_, stored.tobytes(), True)
+    return DenseElementsAttr.from_array(stored, type_)
 
 
 def dense_constant(value: Value) -> DenseElementsAttr | None:
@@ -95,17 +95,17 @@ def splat_constant(value: Value) -> float | int | bool | None:
     return constant.splat_value()
 
 
-def to_compute(constant: DenseElementsAttr, shape: tuple[int, ...]) -> Array:
-    """The elements as NumPy numbers: bf16 as float32, everything else in its own dtype."""
-    values = np.frombuffer(constant.bytes_, STORAGE[constant.type.element.name]).reshape(shape)
-    return bf16_to_f32(values) if constant.type.element.name == "bf16" else values
+def make_splat(builder: Builder, value: float | int | bool, type_: TensorType) -> Value:
+    """A constant tensor of one value, rounded to the element type."""
+    dense = DenseElementsAttr(type_, encode_scalar(value, type_.element), True)
+    return builder.value("arith.constant", (), type_, {"value": dense})
 
 
 def to_storage(values: Array, element: ScalarType) -> Array:
-    """Elements rounded into the storage dtype of `element`."""
-    if element.name == "bf16":
+    """Numbers in the storage dtype of `element`, rounded."""
+    if element is bf16:
         return round_to_bf16(np.asarray(values, np.float32))
-    return np.asarray(values).astype(STORAGE[element.name])
+    return np.asarray(round_array(values, element), STORAGE[element.name])
 
 
 def _compute(operation: Operation, constants: list[DenseElementsAttr], type_: TensorType) -> Computed | None:
@@ -113,56 +113,26 @@ def _compute(operation: Operation, constants: list[DenseElementsAttr], type_: Te
     if is_elementwise(operation):
         if not all_splat and element_count(type_) > LARGEST:
             return None
-        values = _elementwise(operation, [_elements(constant, all_splat) for constant in constants])
-        return None if values is None else (values, all_splat)
-    if all_splat and operation.name in SPLAT_KEEPERS:
+        arrays = [_elements(constant, all_splat) for constant in constants]
+        name = operation.name.split(".", 1)[1]
+        if name in GUARDED and not GUARDED[name](*arrays):
+            return None
+        if name in ("fptosi", "fptoui") and not _fits(arrays[0], type_.element):
+            return None
+        return apply_elementwise(operation, arrays), all_splat
+    if all_splat and operation.name in PLACING:
         same = len({constant.bytes_ for constant in constants}) == 1
-        return (to_compute(constants[0], ()), True) if same else None
-    if operation.name == "lamina.reduce":
-        return _reduce(operation, constants[0], type_)
-    if element_count(type_) > LARGEST or any(element_count(c.type) > LARGEST for c in constants):
+        return (_elements(constants[0], True), True) if same else None
+    if operation.name == "lamina.reduce" and constants[0].is_splat:
+        return _reduce_splat(plain(operation.attributes["kind"]), constants[0], type_)
+    if element_count(type_) > LARGEST or any(element_count(each.type) > LARGEST for each in constants):
         return None
-    return _structure(operation, [_elements(constant, False) for constant in constants], type_)
-
-
-SPLAT_KEEPERS = frozenset(
-    {
-        "lamina.broadcast", "lamina.permute", "lamina.reverse", "lamina.pad", "tensor.extract_slice",
-        "tensor.concat", "tensor.collapse_shape", "tensor.expand_shape",
-    }
-)  # fmt: skip
-"""Operations that only place elements: of equal splats they make a splat."""
+    return _place(operation, [_elements(constant, False) for constant in constants], type_)
 
 
 def _elements(constant: DenseElementsAttr, as_scalar: bool) -> Array:
-    if constant.is_splat:
-        one = to_compute(constant, ())
-        return one if as_scalar else np.broadcast_to(one, constant.type.shape)  # type: ignore[arg-type]
-    return to_compute(constant, constant.type.shape)  # type: ignore[arg-type]
-
-
-def _elementwise(operation: Operation, arrays: list[Array]) -> Array | None:
-    source, target = operation.operand(0).type, operation.result.type
-    if not isinstance(source, TensorType) or not isinstance(target, TensorType):
-        return None
-    dialect, name = operation.name.split(".", 1)
-    cast = CASTS.get(name)
-    if cast is not None:
-        return cast(arrays[0], source.element, target.element)
-    if name in GUARDED and not GUARDED[name](*arrays):
-        return None
-    found = record(operation.name)
-    if found is None or found.meaning is None or (source.element.name == "i1" and name not in ON_BOOLEANS):
-        return None
-    if dialect == "math" and source.element.is_float:
-        # In float64, so that the one rounding is the element type's; eager's own error is larger.
-        arrays = [array.astype(np.float64) for array in arrays]
-    attributes = {key: plain(value) for key, value in operation.attributes.items() if key in found.attributes}
-    return np.asarray(found.meaning(*arrays, **attributes))
-
-
-ON_BOOLEANS = frozenset({"andi", "ori", "xori", "select", "cmpi"})
-"""Operations whose NumPy meaning on bool is that of a one-bit integer."""
+    array = constant_array(constant, constant.type)
+    return array.reshape(-1)[0].reshape(()) if as_scalar and array.size else array
 
 
 def _has_no_zero(a: Array, b: Array) -> bool:
@@ -174,108 +144,43 @@ def _shifts_within(a: Array, b: Array) -> bool:
     return bool(np.all((b >= 0) & (b < a.dtype.itemsize * 8)))
 
 
-GUARDED: dict[str, Callable[[Array, Array], bool]] = {
-    **dict.fromkeys(("divsi", "divui", "floordivsi", "remsi", "remui"), _has_no_zero),
+def _fits(a: Array, target: ScalarType) -> bool:
+    """What a conversion of too large a number gives differs between machines: left to run time."""
+    return bool(np.all(np.abs(a) < 2.0 ** (target.bits - 1)))
+
+
+GUARDED: dict[str, Callable[..., bool]] = {
+    **dict.fromkeys(("divsi", "divui", "floordivsi", "ceildivsi", "remsi", "remui"), _has_no_zero),
     **dict.fromkeys(("shli", "shrsi", "shrui"), _shifts_within),
 }
 """When an operation with undefined cases may be computed."""
 
 
-def _number_dtype(element: ScalarType) -> Any:
-    return np.float32 if element.name == "bf16" else np.dtype(STORAGE[element.name])
-
-
-def _extend_float(values: Array, source: ScalarType, target: ScalarType) -> Array:
-    return values.astype(_number_dtype(target))
-
-
-def _truncate_float(values: Array, source: ScalarType, target: ScalarType) -> Array | None:
-    # f64 to bf16 through float32 would round twice.
-    return None if target.name == "bf16" and source.name == "f64" else values.astype(_number_dtype(target))
-
-
-def _integer_to_float(values: Array, source: ScalarType, target: ScalarType) -> Array | None:
-    if target.name in ("bf16", "f16") and source.bits > 16:
-        return None if np.any(np.abs(values.astype(np.float64)) > 1 << 24) else values.astype(np.float32)
-    return values.astype(_number_dtype(target))
-
-
-def _signed_to_float(values: Array, source: ScalarType, target: ScalarType) -> Array | None:
-    return _integer_to_float(-values.astype(np.int8) if source.name == "i1" else values, source, target)
-
-
-def _unsigned(values: Array) -> Array:
-    return values if values.dtype.kind == "b" else values.view(f"u{values.dtype.itemsize}")
-
-
-def _unsigned_to_float(values: Array, source: ScalarType, target: ScalarType) -> Array | None:
-    return _integer_to_float(_unsigned(values), source, target)
-
-
-def _float_to_signed(values: Array, source: ScalarType, target: ScalarType) -> Array | None:
-    """Out of range is undefined, and differs between machines: left to run time."""
-    limit = 2.0 ** (target.bits - 1)
-    if target.name == "i1" or not np.all((values > -limit - 1) & (values < limit)):
+def _reduce_splat(kind: str, constant: DenseElementsAttr, type_: TensorType) -> Computed | None:
+    count, one = element_count(constant.type), constant_array(constant, constant.type)
+    if count == 0 or kind.startswith("arg"):
         return None
-    return np.trunc(values.astype(np.float64)).astype(_number_dtype(target))
-
-
-def _extend_signed(values: Array, source: ScalarType, target: ScalarType) -> Array:
-    wide = values.astype(_number_dtype(target))
-    return -wide if source.name == "i1" else wide
-
-
-def _extend_unsigned(values: Array, source: ScalarType, target: ScalarType) -> Array:
-    return _unsigned(values).astype(_number_dtype(target))
-
-
-def _truncate_integer(values: Array, source: ScalarType, target: ScalarType) -> Array:
-    return (values & 1).astype(bool) if target.name == "i1" else values.astype(_number_dtype(target))
-
-
-CASTS: dict[str, Callable[[Array, ScalarType, ScalarType], Array | None]] = {
-    "extf": _extend_float,
-    "truncf": _truncate_float,
-    "sitofp": _signed_to_float,
-    "uitofp": _unsigned_to_float,
-    "fptosi": _float_to_signed,
-    "extsi": _extend_signed,
-    "extui": _extend_unsigned,
-    "trunci": _truncate_integer,
-}
-"""Casts: (elements, source type, target type) -> elements, None where it is better left to run time."""
-
-
-def _reduce(operation: Operation, constant: DenseElementsAttr, type_: TensorType) -> Computed | None:
-    kind, count = plain(operation.attributes["kind"]), element_count(constant.type)
-    if kind.startswith("arg") or count == 0:
+    number = one.reshape(-1)[0].reshape(())
+    if kind in ("max", "min", "and", "or"):
+        return number, True
+    if kind != "add" or constant.type.element is i1:
         return None
-    if constant.is_splat:
-        one, times = to_compute(constant, ()), count // max(element_count(type_), 1)
-        if kind in ("max", "min", "and", "or"):
-            return one, True
-        if kind == "add" and constant.type.element.name != "i1":
-            wide = one.astype(np.float64) if constant.type.element.is_float else one
-            return np.asarray(wide * np.asarray(times, wide.dtype)), True
-        return None
-    if count > LARGEST or constant.type.element.name == "i1":
-        return None
-    return _structure(operation, [_elements(constant, False)], type_)
+    times = count // max(element_count(type_), 1)
+    wide = number.astype(np.float64) if constant.type.element.is_float else number
+    return np.asarray(wide * np.asarray(times, wide.dtype)), True
 
 
-def _structure(operation: Operation, arrays: list[Array], type_: TensorType) -> Computed | None:
+def _place(operation: Operation, arrays: list[Array], type_: TensorType) -> Computed | None:
     if operation.name in ("tensor.collapse_shape", "tensor.expand_shape"):
         return arrays[0].reshape(type_.shape), False
     found = record(operation.name)
-    if found is None or found.meaning is None:
+    if (
+        found is None
+        or found.meaning is None
+        or (arrays[0].dtype == bool and operation.name == "lamina.reduce")
+    ):
         return None
     attributes = {key: plain(value) for key, value in operation.attributes.items() if key in found.attributes}
     if operation.name == "lamina.broadcast":
         attributes["shape"] = type_.shape
     return np.asarray(found.meaning(*arrays, **attributes)), False
-
-
-def make_splat(builder: Builder, value: float | int | bool, type_: TensorType) -> Value:
-    """A constant tensor of one value, rounded to the element type."""
-    dense = DenseElementsAttr(type_, encode_scalar(value, type_.element), True)
-    return builder.value("arith.constant", (), type_, {"value": dense})

@@ -6,9 +6,10 @@
                                       %4 = lamina.permute %3 {0, 3, 1, 2}
                                       %5 = convolution(%4, ..) {channels last}
 
-Tensors have no order in memory, so the order is spelled: operations between convolutions work on permuted
-tensors, which kernels write row-major; the permutes are views. A convolution's input that lies otherwise is
-copied once. Results of the function have eager's strides all the same.
+Convolutions with packed weights write channels last whatever they read. Tensors have no order in memory, so
+the order is spelled: operations on such an image work on its permuted twin, which kernels write row-major,
+and the permutes are views. An input that lies otherwise is reordered by the library. Results of the function
+have eager's strides all the same.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from lamina.ir.ops import is_elementwise
 from lamina.ir.passes import Context
 from lamina.ir.types import TensorType
 from lamina.passes.tensor.fold import make_splat, splat_constant
-from lamina.passes.tensor.library import call, channels_last_strides
+from lamina.passes.tensor.library import channels_last_strides
 from lamina.passes.tensor.reshape import static_shape
 from lamina.passes.tensor.weights import main_function
 
@@ -47,70 +48,44 @@ def run(module: Operation, context: Context) -> None:
     function = main_function(module)
     if function is None or not any(operation.name in CONVOLUTIONS for operation in function.body):
         return
-    layout = _Layout(function)
+    layout = _Layout()
     for operation in function.body:
         layout.visit(operation)
-    text = f"{layout.followed} operations on channels-last images, {layout.copied} copies into that order"
-    context.remarks.add(NAME, function.location, text, "applied")
+    text = f"{layout.followed} operations on channels-last images"
+    context.remarks.add(NAME, function.location, text, "applied", operations=layout.followed)
 
 
 class _Layout:
     """`twins` maps an image to its channels-last form: image = permute(twin, BACK)."""
 
-    def __init__(self, function: Operation) -> None:
-        self.function = function
+    def __init__(self) -> None:
         self.twins: dict[Value, Value] = {}
-        self.followed = self.copied = 0
+        self.followed = 0
 
     def visit(self, operation: Operation) -> None:
         """Rewrite one operation if it touches channels-last images."""
-        if operation.name in CONVOLUTIONS:
-            self._call(operation, self._image_for(operation))
-        elif operation.name in FOLLOWERS and operation.operand() in self.twins:
-            self._call(operation, operation.operand())
+        if operation.name in CONVOLUTIONS or (
+            operation.name in FOLLOWERS and operation.operand() in self.twins
+        ):
+            self._call(operation)
+        elif operation.name == "lamina.permute" and tuple(plain(operation.attributes["perm"])) == BACK:
+            self.twins[operation.result] = operation.operand()
         elif operation.name in REWRITES and operation.operand() in self.twins:
             self._replace(operation, REWRITES[operation.name](self, operation, Builder.before_op(operation)))
         elif is_elementwise(operation) and self._is_mostly_known(operation):
             self._replace(operation, self._elementwise(operation, Builder.before_op(operation)))
 
-    def _image_for(self, convolution: Operation) -> Value:
-        """The convolution's input, copied into channels-last order where it lies otherwise."""
-        image = convolution.operand()
-        if image in self.twins or self._lies_channels_last(image):
-            return image
-        builder = Builder.before_op(convolution)
-        assert isinstance(image.type, TensorType)
-        strides = channels_last_strides(static_shape(image))
-        order = {"memory_format": "torch.channels_last"}
-        copy = call(builder, "aten.clone.default", [image], image.type, strides, kwargs=order)
-        self.copied += 1
-        for user, position in list(image.uses):
-            if user.name in CONVOLUTIONS and position == 0 and user.parent is convolution.parent:
-                user.set_operand(0, copy)
-        self._learn(copy, builder)
-        return copy
-
-    def _lies_channels_last(self, image: Value) -> bool:
-        strides = self.function.attributes.get("lamina.arg_strides")
-        if image.defining_op is not None or strides is None or image.owner is not self.function.body:
-            return False
-        position = self.function.body.arguments.index(image)  # type: ignore[arg-type]
-        return tuple(plain(strides)[position]) == channels_last_strides(static_shape(image))
-
-    def _call(self, operation: Operation, image: Value) -> None:
-        """A library call on a channels-last image gives channels-last images."""
+    def _call(self, operation: Operation) -> None:
+        """A library call that gives channels-last images."""
         builder = Builder.after_op(operation)
         builder.location = operation.location
         strides = plain(operation.attributes["result_strides"])
         for position, result in enumerate(operation.results):
             if len(static_shape(result)) == 4:
                 strides[position] = channels_last_strides(static_shape(result))
-                self._learn(result, builder)
+                self.twins[result] = permute(builder, result, INNERMOST)
         operation.attributes["result_strides"] = attribute([list(entry) for entry in strides])
         self.followed += 1
-
-    def _learn(self, image: Value, builder: Builder) -> None:
-        self.twins[image] = permute(builder, image, INNERMOST)
 
     def _replace(self, operation: Operation, twin: Value | None) -> None:
         """`twin` is the result with its channels last."""

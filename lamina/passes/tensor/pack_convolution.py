@@ -3,20 +3,19 @@
     %1 = aten.convolution(%x, %w, %b, ..)   =>   %0 = mkldnn._reorder_convolution_weight(%w, ..)
                                                  %1 = mkldnn._convolution_pointwise(%x, %0, %b, ..)
 
-Eager reorders the weights in every call. Packing is weights-only work: `prepare` moves it out. In which order
-the activations lie is decided by `layout`. Measured: see the note at the foot.
+Eager reorders the weights in every call. Packing is weights-only work: `prepare` moves it out. The result has
+its channels innermost, which `layout` passes on. Measured: see the note at the foot.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from lamina.ir.attributes import plain
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.ops.aten import arguments
 from lamina.ir.passes import Context
 from lamina.ir.types import TensorType, f32
-from lamina.passes.tensor.library import MKLDNN, call, libraries
+from lamina.passes.tensor.library import MKLDNN, call, channels_last_strides, libraries
 from lamina.passes.tensor.reshape import static_shape
 from lamina.passes.tensor.weights import main_function, weight_values
 
@@ -69,7 +68,7 @@ def _pack(operation: Operation, args: list[Any]) -> Value:
         builder, "mkldnn._reorder_convolution_weight.default", [weight, *order], weight.type, opaque=True
     )
     taken = [x, packed, bias, padding, stride, dilation, groups, "none", [], ""]
-    strides = plain(operation.attributes["result_strides"])[0]
+    strides = channels_last_strides(static_shape(operation.result))
     return call(builder, "mkldnn._convolution_pointwise.default", taken, type_, strides)
 
 
