@@ -130,8 +130,8 @@ class Rebuilder:
             parts = (self.express(part) for part in (value.start, value.stop, value.step))
             return self.writer.fresh(f"slice({', '.join(parts)})")
         if kind is types.MethodType:
-            parts = f"{self.express(value.__func__)}, {self.express(value.__self__)}"
-            return self.writer.fresh(f"{self._name(types.MethodType)}({parts})")
+            pair = f"{self.express(value.__func__)}, {self.express(value.__self__)}"
+            return self.writer.fresh(f"{self._name(types.MethodType)}({pair})")
         if kind is functools.partial:
             keywords = self.express(dict(value.keywords))
             return self.writer.fresh(

@@ -53,7 +53,9 @@ def is_leaf_function(function: types.FunctionType, arguments: Arguments, keyword
     """Whether a Python function of torch's is recorded whole instead of being entered."""
     if function.__module__ not in LEAF_PYTHON_MODULES:
         return False
-    return not any(isinstance(value, types.FunctionType) for value in (*arguments, *keywords.values()))
+    # A function that is handed over, or a module, must be entered too.
+    entered = (types.FunctionType, types.MethodType, torch.nn.Module)
+    return not any(isinstance(value, entered) for value in (*arguments, *keywords.values()))
 
 
 def record_leaf(world: Any, callee: Any, arguments: Arguments, keywords: Keywords) -> Value:

@@ -14,7 +14,7 @@ from lamina.capture.graph_builder import GraphBuilder
 from lamina.capture.guards import FLAGS, MODES, GuardSet
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.sources import Attribute, Called, CellContents, ClassEntry, Field, Fixed, Global, Item
-from lamina.capture.values import attributes, natives, torch_calls
+from lamina.capture.values import attributes, calls, natives, torch_calls
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type, is_native_type
 from lamina.capture.values.operators import COMPARE
@@ -25,6 +25,7 @@ from lamina.capture.values.world import World
 
 COMPARING = frozenset(native for native, *_ in COMPARE.values())
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+OPERATOR_KINDS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 DICT_FACES = (LargeDict, AttributeView)
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
@@ -343,6 +344,11 @@ class TracingWorld(World):
         model = torch_calls.TORCH_MODELS.get(callee)
         return model if model is not None else super().find_model(callee)
 
+    def call(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        if type(callee) in OPERATOR_KINDS:
+            return self.builder.call(callee, arguments, keywords)
+        return calls.call(self, callee, arguments, keywords)
+
     def call_python(
         self, function: types.FunctionType, arguments: tuple[Value, ...], keywords: dict[str, Value]
     ) -> Value:
@@ -355,8 +361,6 @@ class TracingWorld(World):
             return torch_calls.record_leaf(self, callee, arguments, keywords)
         if isinstance(callee, functools._lru_cache_wrapper):
             return self._call_cached(callee, arguments, keywords)
-        if isinstance(callee, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
-            return self.builder.call(callee, arguments, keywords)
         if hasattr(type(callee), "__machine_native__"):
             return callee(*arguments, **keywords)
         if isinstance(callee, weakref.ReferenceType):
