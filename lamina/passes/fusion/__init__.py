@@ -21,16 +21,17 @@ The form of a kernel, which later levels rely on:
 - `lamina.reduce` has an operand of the domain's shape and `dims = reduced`. `stages` counts the passes over a
   row that this takes: a sum 1, x / sum(x) 2, softmax 3; 0 for a pointwise kernel.
 - An argument is a view of a buffer: a part of the domain's dimensions in the domain's order, at any strides
-  (`arg_strides`, elements); `lamina.broadcast` brings it to the shape that is needed. Permutes, slices and
-  reshapes are views in @main, never inside. A kernel may get the same buffer several times as different views.
+  (`arg_strides`, elements); `lamina.broadcast` brings it to the shape that is needed. Permutes, slices
+  and reshapes are views in @main, never inside. A kernel may get the same buffer several times as
+  different views.
 - Three exceptions for arguments: `lamina.pad` or `lamina.reverse` directly on an argument, and
-  `lamina.index %argument, %i0, %i1, ...` with `dims` naming all of the argument's dimensions, and indices (i64,
-  within bounds) of the result's shape.
+  `lamina.index %argument, %i0, %i1, ...` with `dims` naming all of the argument's dimensions, and indices
+  (i64, within bounds) of the result's shape.
 - Constants are splats.
-- Results have the domain's or the parallel shape and the strides in `result_strides`; in @main views bring them
-  to their logical shape.
-- `nests` counts iteration spaces: where it is not 1, further ones (small: checks of bounds) follow, each of the
-  same form with a domain of its own. `domain`, `reduced` and `stages` are the first's.
+- Results have the domain's or the parallel shape and the strides in `result_strides`; in @main views bring
+  them to their logical shape.
+- `nests` counts iteration spaces: where it is not 1, further ones (small: checks of bounds) follow, each of
+  the same form with a domain of its own. `domain`, `reduced` and `stages` are the first's.
 - `tensor.concat {lamina.placed}` stays in @main, of views of kernel results that go nowhere else: the pieces'
   `result_strides` are those of their place in the concatenation's buffer.
 """

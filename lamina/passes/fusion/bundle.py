@@ -9,21 +9,24 @@ costs nothing but code; a group is small when a single core does it in less time
 from __future__ import annotations
 
 from lamina.ir.machine import Target
+from lamina.ir.remarks import Remarks
 from lamina.passes.fusion.atoms import volume
 from lamina.passes.fusion.graph import Graph
 from lamina.passes.fusion.groups import Group
-from lamina.passes.fusion.legality import has_too_many_buffers, makes_cycle, needs_memory
+from lamina.passes.fusion.legality import has_no_elements, has_too_many_buffers, makes_cycle, needs_memory
 
 MOST_NESTS = 4
 
 
-def bundle(graph: Graph, groups: list[Group], target: Target) -> list[Group]:
+def bundle(graph: Graph, groups: list[Group], target: Target, remarks: Remarks) -> list[Group]:
     """The groups that are left; a bundled one is in the `parts` of another."""
     for small in groups:
         if small.is_outside or small.parts or not is_small(small, target):
             continue
         host = next((group for group in _hosts(graph, small) if _may_join(graph, small, group)), None)
         if host is not None:
+            text = f"{small.name()} as a nest beside {host.name()}"
+            remarks.add("fuse", small.nodes[0].location, text, "applied")
             _join(small, host)
     return [group for group in groups if group.nodes]
 
@@ -50,7 +53,7 @@ def _may_join(graph: Graph, small: Group, host: Group) -> bool:
         return False
     if any(reader is host for reader in small.successors()):
         return False
-    predicates = (needs_memory, makes_cycle, has_too_many_buffers)
+    predicates = (has_no_elements, needs_memory, makes_cycle, has_too_many_buffers)
     return all(predicate(graph, small, host) is None for predicate in predicates)
 
 

@@ -53,7 +53,7 @@ def fuse(module: Operation, target: Target, remarks: Remarks, source: str = "mai
     prepare(function.body)
     graph = Graph(function.body)
     decision = Decision(graph, target, remarks)
-    groups = bundle(graph, decision.run(), target)
+    groups = bundle(graph, decision.run(), target, remarks)
     decision.explain_refusals(groups)
     _Rewriting(graph, function).run(groups)
     scatter_in_place(function)
