@@ -83,7 +83,7 @@ class _Layout:
         for position, result in enumerate(operation.results):
             if len(static_shape(result)) == 4:
                 strides[position] = channels_last_strides(static_shape(result))
-                self.twins[result] = permute(builder, result, INNERMOST)
+                self.twins[result] = _known_twin(result) or permute(builder, result, INNERMOST)
         operation.attributes["result_strides"] = attribute([list(entry) for entry in strides])
         self.followed += 1
 
@@ -161,6 +161,14 @@ class _Layout:
         value = builder.value("lamina.reduce", [source], type_, attributes)
         operation.replace_with([permute(builder, value, [left.index(dim) for dim in sorted(left)])])
         self.followed += 1
+
+
+def _known_twin(image: Value) -> Value | None:
+    """The channels-last form of an image, where the program has it already."""
+    for user in image.users:
+        if user.name == "lamina.permute" and tuple(plain(user.attributes["perm"])) == INNERMOST:
+            return user.result
+    return None
 
 
 Rewrite = Callable[[_Layout, Operation, Builder], Value | None]
