@@ -61,8 +61,11 @@ def _clamped(e: Emitter, x: Value, low: float, high: float) -> Value:
     return e.minimum(e.maximum(x, e.like(x, low)), e.like(x, high))
 
 
-def _hardtanh(e: Emitter, x: Value, call: Call) -> Value:
-    return _clamped(e, x, float(call["min_val"]), float(call["max_val"]))
+def _hardtanh(e: Emitter, call: Call) -> Value:
+    scalar = element(call["self"])
+    low, high = (e.operand(call[name], scalar, call.shape) for name in ("min_val", "max_val"))
+    x = e.minimum(e.maximum(e.widen(call["self"]), low), high)
+    return e.cast(x, call.element)
 
 
 def _hardsigmoid(e: Emitter, x: Value, call: Call) -> Value:
@@ -84,6 +87,12 @@ def _elu(e: Emitter, x: Value, call: Call) -> Value:
     negative = e.mul(inner, e.like(x, alpha * scale))
     positive = e.mul(x, e.like(x, scale)) if scale != 1.0 else x
     return e.select(e.compare("ole", x, e.like(x, 0.0)), negative, positive)
+
+
+def _celu(e: Emitter, x: Value, call: Call) -> Value:
+    alpha = float(call["alpha"])
+    negative = e.mul(e.op("math.expm1", e.mul(x, e.like(x, 1.0 / alpha))), e.like(x, alpha))
+    return e.select(e.compare("ole", x, e.like(x, 0.0)), negative, x)
 
 
 def _softplus(e: Emitter, x: Value, call: Call) -> Value:
@@ -158,11 +167,12 @@ LOWERINGS: dict[str, Any] = {
     "aten.sigmoid.default": _sigmoid,
     "aten.silu.default": _of_float(_silu),
     "aten.gelu.default": _of_float(_gelu),
-    "aten.hardtanh.default": _of_float(_hardtanh),
+    "aten.hardtanh.default": _hardtanh,
     "aten.hardsigmoid.default": _of_float(_hardsigmoid),
     "aten.hardswish.default": _of_float(_hardswish),
     "aten.leaky_relu.default": _of_float(_leaky_relu),
     "aten.elu.default": _of_float(_elu),
+    "aten.celu.default": _of_float(_celu),
     "aten.softplus.default": _of_float(_softplus),
     "aten.mish.default": _of_float(_mish),
     "aten.log_sigmoid.default": _log_sigmoid,

@@ -99,6 +99,10 @@ def _rsqrt(e: Emitter, x: Value) -> Value:
     return e.op("math.rsqrt", x)
 
 
+def _scaled(factor: float) -> Callable[[Emitter, Value], Value]:
+    return lambda e, x: e.mul(x, e.like(x, factor))
+
+
 def _negate(e: Emitter, call: Call) -> Value | None:
     value = call["self"]
     if element(value).is_float:
@@ -485,11 +489,11 @@ def _log_add_exp(e: Emitter, call: Call) -> Value | None:
         return None
     (a, b), _ = operands
     largest = e.maximum(a, b)
-    total = e.add(e.op("math.exp", e.sub(a, largest)), e.op("math.exp", e.sub(b, largest)))
+    tail = e.op("math.log1p", e.op("math.exp", e.sub(e.minimum(a, b), largest)))
     # Equal infinities would make inf - inf.
     is_infinite = e.compare("oeq", e.op("math.absf", largest), e.like(a, math.inf))
     is_same = e.op("arith.andi", is_infinite, e.compare("oeq", a, b))
-    return e.cast(e.select(is_same, a, e.add(largest, e.op("math.log", total))), call.element)
+    return e.cast(e.select(is_same, a, e.add(largest, tail)), call.element)
 
 
 def _logit(e: Emitter, call: Call) -> Value | None:
@@ -504,7 +508,7 @@ def _heaviside(e: Emitter, call: Call) -> Value | None:
     if operands is None or operands[1] is types.i1:
         return None
     (x, values), _ = operands
-    step = e.select(e.compare("olt", x, e.like(x, 0)), e.like(x, 0), e.like(x, 1))
+    step = e.select(e.compare("ogt", x, e.like(x, 0)), e.like(x, 1), e.like(x, 0))
     return e.cast(e.select(e.compare("oeq", x, e.like(x, 0)), values, step), call.element)
 
 
@@ -565,10 +569,10 @@ def _table() -> dict[str, Lowering]:
     table |= {"aten.div.Tensor_mode": _divide_mode, "aten.div.Scalar_mode": _divide_mode}
     table |= _both("fmod", _fmod) | {"aten.floor_divide.default": _floor_divide}
     table |= {"aten.floor_divide.Scalar": _floor_divide, "aten.remainder.Scalar_Tensor": _remainder}
-    for name in ("bitwise_left_shift", "__lshift__"):
-        table |= _both(name, _shift("arith.shli")) | {f"aten.{name}.Tensor_Scalar": _shift("arith.shli")}
-    for name in ("bitwise_right_shift", "__rshift__"):
-        table |= _both(name, _shift("arith.shrsi")) | {f"aten.{name}.Tensor_Scalar": _shift("arith.shrsi")}
+    for word, op in (("left", "arith.shli"), ("right", "arith.shrsi")):
+        table |= _both(f"__{word[0]}shift__", _shift(op))
+        for overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor"):
+            table[f"aten.bitwise_{word}_shift.{overload}"] = _shift(op)
     table |= {f"aten.where.{name}": _where for name in ("self", "Scalar", "ScalarSelf", "ScalarOther")}
     table |= {
         f"aten.clamp{suffix}": _clamp for suffix in (".default", ".Tensor", "_min.default", "_max.default")
@@ -584,6 +588,8 @@ SINGLE: dict[str, Lowering] = {
     "aten.sgn.default": _sign,
     "aten.reciprocal.default": _of_float(_reciprocal),
     "aten.rsqrt.default": _of_float(_rsqrt),
+    "aten.deg2rad.default": _of_float(_scaled(math.pi / 180)),
+    "aten.rad2deg.default": _of_float(_scaled(180 / math.pi)),
     "aten.frac.default": _frac,
     "aten.isnan.default": _is_nan,
     "aten.isinf.default": _is_infinite,

@@ -125,9 +125,8 @@ def _batch_norm(e: Emitter, call: Call) -> Value | None:
     alpha = e.op("math.rsqrt", e.add(spread, e.like(spread, call["eps"])))
     if weight is not None:
         alpha = e.mul(alpha, e.cast(weight, scalar))
-    beta = e.op("arith.negf", e.mul(average, alpha))
-    if bias is not None:
-        beta = e.sub(e.cast(bias, scalar), e.mul(average, alpha))
+    shift = e.mul(average, alpha)
+    beta = e.op("arith.negf", shift) if bias is None else e.sub(e.cast(bias, scalar), shift)
     result = e.add(e.mul(x, e.broadcast(alpha, shape, [1])), e.broadcast(beta, shape, [1]))
     return e.cast(result, call.element)
 

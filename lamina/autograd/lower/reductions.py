@@ -163,9 +163,8 @@ def _extremes(e: Emitter, call: Call) -> list[Value] | None:
 
 def _nan_sum(e: Emitter, call: Call) -> Value | None:
     value = e.widen(e.cast(call["self"], call.element))
-    if not element(value).is_float:
-        return None
-    value = e.select(e.compare("une", value, value), e.like(value, 0.0), value)
+    if element(value).is_float:
+        value = e.select(e.compare("une", value, value), e.like(value, 0.0), value)
     return _finish(e, call, e.reduce("add", value, reduced_dims(call.get("dim"), len(shape_of(value)))))
 
 
