@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 from lamina.codegen.llvm.to_llvm import to_llvm
 from lamina.ir.attributes import plain
@@ -13,30 +12,15 @@ from lamina.ir.machine import Target
 from lamina.ir.ops.aten import is_extern
 from lamina.ir.opt import opt
 from lamina.ir.passes import Context, Pass, Pipeline, chain
+from lamina.passes import tensor
 from lamina.passes.fusion import fuse, outline, traffic
 from lamina.passes.loops import expand_math, schedule, to_linalg, vectorize
 from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program
-from lamina.passes.tensor import (
-    canonicalize,
-    cse,
-    dce,
-    fold,
-    fold_batch_norm,
-    layout,
-    pack_convolution,
-    pack_linear,
-    prepare,
-)
 from lamina.reports.report import GraphReport, KernelReport, Traffic
 
 Step = Callable[[Operation, Target], Operation]
 Observer = Callable[[str, Operation], None]
 """Is told the name of each pass and the module after it."""
-
-
-def tensor_pass(module: Any) -> Pass:
-    """A pass of a file with NAME and `run(module, context)`, from the tensor level to the tensor level."""
-    return Pass(module.NAME, module.run, "tensor", "tensor")
 
 
 def kernel_pass(name: str, step: Step, takes: str, gives: str) -> Pass:
@@ -66,8 +50,6 @@ def _run_to_llvm(module: Operation, context: Context) -> None:
         module.body.append(function)
 
 
-SIMPLIFY = (tensor_pass(canonicalize), tensor_pass(fold), tensor_pass(cse), tensor_pass(dce))
-WEIGHTS = tuple(map(tensor_pass, (fold_batch_norm, pack_linear, pack_convolution, layout, prepare)))
 FUSE = (
     Pass(fuse.NAME, fuse.run, "tensor", "fused", is_required=True),
     Pass(outline.NAME, outline.run, "fused", "tensor", is_required=True),
@@ -80,12 +62,14 @@ LOWER = (
 )
 TO_LLVM = Pass("to_llvm", _run_to_llvm, "loops", "llvm", is_required=True)
 
-GRAPH: Pipeline = chain(*SIMPLIFY, *WEIGHTS, *SIMPLIFY, *FUSE)
+GRAPH: Pipeline = chain(*tensor.PASSES, *FUSE)
 """@main of imported ATen operations -> @main of kernel calls and library calls, and the kernels."""
 KERNEL: Pipeline = chain(*LOWER, TO_LLVM)
 """A module of kernel functions -> the llvm dialect."""
 
-REGISTRY: dict[str, Pass] = {each.name: each for each in (*SIMPLIFY, *WEIGHTS, *FUSE, *LOWER, TO_LLVM)}
+REGISTRY: dict[str, Pass] = {
+    **tensor.REGISTRY, **{each.name: each for each in (*FUSE, *LOWER, TO_LLVM)}
+}  # fmt: skip
 """Every pass that has a word in `lamina opt`."""
 
 

@@ -14,6 +14,7 @@ from lamina.passes.tensor import (
     fold,
     fold_batch_norm,
     layout,
+    merge_linears,
     pack_convolution,
     pack_linear,
     prepare,
@@ -24,13 +25,16 @@ CSE = Pass(cse.NAME, cse.run)
 DCE = Pass(dce.NAME, dce.run)
 FOLD = Pass(fold.NAME, fold.run, takes="tensor", gives="tensor")
 FOLD_BATCH_NORM = Pass(fold_batch_norm.NAME, fold_batch_norm.run, takes="tensor", gives="tensor")
+MERGE_LINEARS = Pass(merge_linears.NAME, merge_linears.run, takes="tensor", gives="tensor")
 PACK_CONVOLUTION = Pass(pack_convolution.NAME, pack_convolution.run, takes="tensor", gives="tensor")
 PACK_LINEAR = Pass(pack_linear.NAME, pack_linear.run, takes="tensor", gives="tensor")
 LAYOUT = Pass(layout.NAME, layout.run, takes="tensor", gives="tensor")
 PREPARE = Pass(prepare.NAME, prepare.run, takes="tensor", gives="tensor")
 
 SIMPLIFY = (CANONICALIZE, CSE)
-PREPARE_WEIGHTS = (FOLD_BATCH_NORM, PACK_CONVOLUTION, PACK_LINEAR, LAYOUT, *SIMPLIFY, PREPARE)
+PREPARE_WEIGHTS = (
+    FOLD_BATCH_NORM, MERGE_LINEARS, PACK_CONVOLUTION, PACK_LINEAR, LAYOUT, *SIMPLIFY, PREPARE,
+)  # fmt: skip
 PASSES = (*SIMPLIFY, *PREPARE_WEIGHTS, DCE)
 """The tensor level from import to fusion."""
 REGISTRY = {each.name: each for each in (*PASSES, FOLD)}

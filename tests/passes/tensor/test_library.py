@@ -214,3 +214,22 @@ def test_mutated_buffers_are_not_weights() -> None:
     module, _, _ = prepare(nn.Linear(8, 6), [torch.randn(4, 8)])
     main = lookup(module, "main")
     assert "lamina.prepare_arguments" in main.attributes
+
+
+class Attention(nn.Module):
+    """Three products of one input; the third has no bias."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = nn.Linear(8, 6), nn.Linear(8, 10), nn.Linear(8, 6, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        query = self.query(x)
+        return torch.cat([query.tanh(), self.key(x).exp(), self.value(x)], -1)
+
+
+def test_products_of_one_input_are_joined() -> None:
+    module = check(Attention(), [torch.randn(3, 5, 8)])
+    assert library_calls(module) == ["mkl._mkl_linear.default"] * 2
+    slices = [each for each in lookup(module, "main").body if each.name == "tensor.extract_slice"]
+    assert [str(each.result.type) for each in slices] == ["tensor<3x5x6xf32>", "tensor<3x5x10xf32>"]
