@@ -18,6 +18,7 @@ from torch import fx
 from lamina.autograd.decompose import argument_values
 from lamina.autograd.lower import LOWERINGS
 from lamina.autograd.lower.dtypes import SCALAR_OF, element
+from lamina.autograd.lower.records import record_lowering
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.autograd.trace import Traced
 from lamina.errors import CompilerBug, Unsupported
@@ -99,7 +100,7 @@ class Importer:
 
     def lower(self, node: fx.Node) -> Value | list[Value] | None:
         """The node's value or values from kernel ops, or None where it stays a library call."""
-        lowering = LOWERINGS.get(str(node.target))
+        lowering = LOWERINGS.get(str(node.target)) or record_lowering(str(node.target))
         if lowering is None:
             return None
         fake = node.meta["val"]

@@ -11,6 +11,7 @@ from lamina.passes.tensor import (
     canonicalize,
     cse,
     dce,
+    expand,
     fold,
     fold_batch_norm,
     layout,
@@ -23,6 +24,7 @@ from lamina.passes.tensor import (
 CANONICALIZE = Pass(canonicalize.NAME, canonicalize.run, takes="tensor", gives="tensor")
 CSE = Pass(cse.NAME, cse.run)
 DCE = Pass(dce.NAME, dce.run)
+EXPAND = Pass(expand.NAME, expand.run, takes="tensor", gives="tensor", is_required=True)
 FOLD = Pass(fold.NAME, fold.run, takes="tensor", gives="tensor")
 FOLD_BATCH_NORM = Pass(fold_batch_norm.NAME, fold_batch_norm.run, takes="tensor", gives="tensor")
 MERGE_LINEARS = Pass(merge_linears.NAME, merge_linears.run, takes="tensor", gives="tensor")
@@ -35,7 +37,7 @@ SIMPLIFY = (CANONICALIZE, CSE)
 PREPARE_WEIGHTS = (
     FOLD_BATCH_NORM, MERGE_LINEARS, PACK_CONVOLUTION, PACK_LINEAR, LAYOUT, *SIMPLIFY, PREPARE,
 )  # fmt: skip
-PASSES = (*SIMPLIFY, *PREPARE_WEIGHTS, DCE)
+PASSES = (EXPAND, *SIMPLIFY, *PREPARE_WEIGHTS, DCE)
 """The tensor level from import to fusion."""
 REGISTRY = {each.name: each for each in (*PASSES, FOLD)}
 """By name, for pipelines as text."""
