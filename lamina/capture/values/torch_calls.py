@@ -228,12 +228,6 @@ def collect_models() -> dict[Any, Model]:
     }
     for name, level in (("debug", 10), ("info", 20), ("warning", 30), ("error", 40), ("critical", 50)):
         models[getattr(logging.Logger, name)] = model_log(name, level)
-    for path in ("_dynamo.external_utils.is_compiling", "compiler._is_compiling_flag"):
-        found: Any = torch
-        for part in path.split("."):
-            found = getattr(found, part, None)
-        if callable(found):
-            models[found] = answer(True)
     return models
 
 
