@@ -25,13 +25,16 @@ FOLDER = Path(__file__).with_name("results")
 class Record:
     """Verdicts on disk, one JSON line each, appended as they come: an interrupted run goes on from there."""
 
-    def __init__(self, path: Path, key: str, is_fresh: bool) -> None:
+    def __init__(self, path: Path, key: dict[str, str], is_fresh: bool, is_any_source: bool) -> None:
         self.path = path
         self.verdicts: dict[Entry, Verdict] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() and not is_fresh else []
-        if not lines or json.loads(lines[0]) != {"key": key}:
-            path.write_text(json.dumps({"key": key}) + "\n", encoding="utf-8")
+        known = json.loads(lines[0]) if lines else {}
+        if is_any_source and known:
+            key = key | {"sources": known["sources"]}
+        if known != key:
+            path.write_text(json.dumps(key) + "\n", encoding="utf-8")
             return
         for line in lines[1:]:
             stored = json.loads(line)
@@ -62,6 +65,9 @@ def parse_arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=180.0, help="seconds that one entry may take")
     parser.add_argument("--fresh", action="store_true", help="forget earlier verdicts")
+    parser.add_argument(
+        "--any-source", action="store_true", help="keep verdicts from before a change of sources"
+    )
     parser.add_argument("--results", type=Path, default=FOLDER)
     return parser.parse_args(words)
 
@@ -77,8 +83,9 @@ def main(words: list[str] | None = None) -> int:
         for entry in list_entries()
         if arguments.only in entry.operator and (not dtypes or entry.dtype in dtypes)
     ]
-    key = f"{digest_sources()} samples={arguments.samples}"
-    record = Record(arguments.results / f"{arguments.compiler}.jsonl", key, arguments.fresh)
+    key = {"sources": digest_sources(), "samples": str(arguments.samples)}
+    path = arguments.results / f"{arguments.compiler}.jsonl"
+    record = Record(path, key, arguments.fresh, arguments.any_source)
     missing = [entry for entry in entries if entry not in record.verdicts]
     pool = Pool(arguments.compiler, arguments.samples, arguments.jobs, arguments.limit)
     console = Console(stderr=True)
