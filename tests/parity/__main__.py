@@ -38,7 +38,8 @@ class Record:
             return
         for line in lines[1:]:
             stored = json.loads(line)
-            self.verdicts[Entry(*stored.pop("entry"))] = Verdict(**stored)
+            entry = Entry(*stored.pop("entry"))
+            self.verdicts[entry] = Verdict(**stored)
 
     def add(self, entry: Entry, verdict: Verdict) -> None:
         """Keep a verdict."""
