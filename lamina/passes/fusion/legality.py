@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from lamina.passes.fusion.align import align
 from lamina.passes.fusion.atoms import resolve
-from lamina.passes.fusion.graph import Graph
+from lamina.passes.fusion.graph import Graph, Node
 from lamina.passes.fusion.groups import Group, is_read_elsewhere, join_contents
 
 MAXIMAL_BUFFERS = 32
@@ -30,17 +30,21 @@ def is_library_call(graph: Graph, first: Group, second: Group) -> str | None:
 
 
 def needs_memory(graph: Graph, first: Group, second: Group) -> str | None:
-    """The second reads the first's value in a way that needs it whole in memory."""
-    for node in first.nodes:
-        for reader in node.stored_for:
-            if reader.group is not second:
-                continue
-            if reader.kind == "index":
-                return f"{reader.name} reads {node.name} at computed positions"
-            if reader.kind in ("pad", "reverse"):
-                return f"{reader.name} reads {node.name} shifted: only a value in memory can be"
-            return f"{reader.name} reads a slice of {node.name}"
+    """One reads the other's value in a way that needs it whole in memory."""
+    for source, target in ((first, second), (second, first)):
+        for node in source.nodes:
+            for reader in node.stored_for:
+                if reader.group is target:
+                    return _say_stored(node, reader)
     return None
+
+
+def _say_stored(node: Node, reader: Node) -> str:
+    if reader.kind == "index":
+        return f"{reader.name} reads {node.name} at computed positions"
+    if reader.kind in ("pad", "reverse"):
+        return f"{reader.name} reads {node.name} shifted: only a value in memory can be"
+    return f"{reader.name} reads a slice of {node.name}"
 
 
 def makes_cycle(graph: Graph, first: Group, second: Group) -> str | None:

@@ -9,7 +9,7 @@ The pieces then go to their place in one step, with what is computed from them.
 
 from __future__ import annotations
 
-from lamina.ir.attributes import integers, plain
+from lamina.ir.attributes import DenseElementsAttr, integers, plain
 from lamina.ir.core import Block, Builder, Operation, Value
 from lamina.ir.ops import is_elementwise
 from lamina.ir.types import TensorType
@@ -28,21 +28,18 @@ def concat_last(block: Block) -> None:
 
 
 def _movable_concat(operation: Operation) -> Operation | None:
-    """The concatenation that only this elementwise operation reads; its other operands are constants or
-    in memory.
-    """
+    """The concatenation that only this elementwise operation reads; the other operands are then sliced."""
     if not is_elementwise(operation) or kind_of(operation) == "outside":
         return None
     found: Operation | None = None
     for value in operation.operands:
         owner = value.defining_op
-        if owner is not None and owner.name == "tensor.concat":
-            is_alone = found in (None, owner) and all(user is operation for user in value.users)
-            if not is_alone or len(owner.operands) > MOST_PIECES:
-                return None
-            found = owner
-        elif owner is not None and not is_splat(value):
+        if owner is None or owner.name != "tensor.concat":
+            continue
+        is_alone = found in (None, owner) and all(user is operation for user in value.users)
+        if not is_alone or len(owner.operands) > MOST_PIECES:
             return None
+        found = owner
     return found
 
 
@@ -69,6 +66,8 @@ def _move(operation: Operation, concat: Operation) -> None:
 def _part(builder: Builder, value: Value, dim: int, start: int, size: int) -> Value:
     """The slice [start, start + size) of a value along `dim`."""
     shape = shape_of(value)
+    if is_splat(value):
+        return _smaller_splat(builder, value, (*shape[:dim], size, *shape[dim + 1 :]))
     sizes = tuple(size if k == dim else whole for k, whole in enumerate(shape))
     offsets = tuple(start if k == dim else 0 for k in range(len(shape)))
     attributes = {
@@ -78,3 +77,13 @@ def _part(builder: Builder, value: Value, dim: int, start: int, size: int) -> Va
     }
     type_ = TensorType.get(sizes, tensor_type(value).element)
     return builder.value("tensor.extract_slice", (value,), type_, attributes)
+
+
+def _smaller_splat(builder: Builder, value: Value, shape: tuple[int, ...]) -> Value:
+    operation = value.defining_op
+    assert operation is not None
+    dense = operation.attributes["value"]
+    assert isinstance(dense, DenseElementsAttr)
+    type_ = TensorType.get(shape, dense.type.element)
+    splat = DenseElementsAttr.splat(dense.splat_value(), type_)
+    return builder.value("arith.constant", (), type_, {"value": splat})

@@ -10,6 +10,8 @@ nothing needs the whole value, and the parts together are at most the whole.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from lamina.ir.attributes import integers, plain
 from lamina.ir.core import Block, Builder, Operation, Value
 from lamina.ir.ops import is_elementwise
@@ -36,6 +38,19 @@ def slices_first(block: Block) -> None:
         elif _is_movable(source):
             for other in list(source.result.users):
                 waiting.extend(_move_through_elementwise(other, source))
+    _merge_equal_slices(block)
+
+
+def _merge_equal_slices(block: Block) -> None:
+    """Kernels that read one slice of a value then share an input."""
+    known: dict[tuple[Value, Hashable], Value] = {}
+    for operation in block:
+        if operation.name != "tensor.extract_slice":
+            continue
+        columns = tuple(operation.attributes[f"static_{name}"] for name in ("offsets", "sizes", "strides"))
+        found = known.setdefault((operation.operand(), columns), operation.result)
+        if found is not operation.result:
+            operation.replace_with([found])
 
 
 def _is_stored(value: Value) -> bool:
@@ -99,9 +114,11 @@ def _move_through_view(slice_: Operation, view: Operation) -> list[Operation]:
     names = ("static_offsets", "static_sizes", "static_strides")
     attributes = {name: integers(*column) for name, column in zip(names, before, strict=True)}
     type_ = TensorType.get(tuple(before[1]), tensor_type(source).element)
-    inner = builder.value("tensor.extract_slice", (source,), type_, attributes)
+    is_whole = type_ is source.type
+    inner = source if is_whole else builder.value("tensor.extract_slice", (source,), type_, attributes)
     moved = builder.value(view.name, (inner,), slice_.result.type, view.attributes)
     slice_.replace_with([moved])
     if not view.result.uses:
         view.erase()
-    return [operation] if (operation := inner.defining_op) is not None else []
+    operation = inner.defining_op
+    return [] if is_whole or operation is None else [operation]
