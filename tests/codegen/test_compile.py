@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -23,7 +24,7 @@ from lamina.ir.text import parse_module, print_module
 from lamina.ir.types import f32
 from lamina.ir.verify import verify
 from lamina.passes.loops.expand_math import expand
-from tests.codegen.programs import Body, function, instruction_sets, memref, run, vector, widest
+from tests.codegen.programs import Body, elementwise, function, instruction_sets, memref, run, vector, widest
 from tests.ir.upstream import HAS_MLIR, judge
 
 LANES = {"avx512": 16, "avx2": 8, "neon": 4, "scalar": 0}
@@ -192,3 +193,23 @@ def test_no_compiler_on_the_path_is_needed(tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2]), "HOME": str(tmp_path)}
     environment |= {key: value for key, value in os.environ.items() if key.startswith("LD_")}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment, timeout=300)
+
+
+@pytest.mark.parametrize("name", ["math.exp", "math.sin", "math.tanh", "math.erf", "math.log", "math.powf"])
+def test_text_is_good_for_aarch64(name: str) -> None:
+    """Nothing in the text is particular to x86: another processor's code generator takes it."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    triple = "aarch64-unknown-linux-gnu"
+    try:
+        target = llvm.Target.from_triple(triple)
+    except RuntimeError:
+        pytest.skip("this llvmlite makes code for its own machine only")
+    made = elementwise(name, [f32] * (2 if name == "math.powf" else 1), f32, 4096, LANES["neon"])
+    expand(made, "neon")
+    module = llvm.parse_assembly(emit(to_llvm([made])))
+    module.triple = triple
+    code = target.create_target_machine(cpu="neoverse-n1", opt=3).emit_assembly(module)
+    assert re.search(r"fmla\s+v\d+\.4s", code)
+    calls = set(re.findall(r"\bbl\s+(\S+)", code))
+    assert calls <= ({"sinf", "lamina.lanes.sinf.4"} if name == "math.sin" else set())

@@ -7,19 +7,47 @@ import ctypes
 import pytest
 import torch
 
+from lamina.codegen.llvm.compile import compile_text
 from lamina.errors import CompilerBug
 from lamina.runtime.devices.cpu import library
 from lamina.runtime.devices.cpu.threads import thread_count
 from lamina.runtime.devices.null import Launch, NullLibrary
 
 
-def test_a_missing_symbol_is_named() -> None:
-    from lamina.codegen.llvm.compile import compile_text
+def object_code(text: str) -> bytes:
+    return compile_text(text, "scalar").object_code
 
-    code = compile_text("define void @here(ptr %args, i64 %threads) {\n ret void\n}\n", "scalar").object_code
+
+EMPTY = "define void @here(ptr %args, i64 %threads) {\n ret void\n}\n"
+
+
+def test_a_missing_symbol_is_named() -> None:
+    code = object_code(EMPTY)
     assert set(library.Library(code, ["here"]).addresses) == {"here"}
-    with pytest.raises(CompilerBug, match="lacks there"):
+    with pytest.raises(CompilerBug, match="there"):
         library.Library(code, ["here", "there"])
+
+
+def test_an_unknown_callee_is_refused() -> None:
+    text = "declare void @nowhere_at_all()\n" + EMPTY.replace("ret", "call void @nowhere_at_all()\n ret")
+    with pytest.raises(CompilerBug, match="not loadable"):
+        library.Library(object_code(text), ["here"])
+
+
+@pytest.mark.parametrize("keep", [0, 100, 200])
+def test_what_is_no_object_is_refused(keep: int) -> None:
+    with pytest.raises(CompilerBug, match="not loadable"):
+        library.Library(object_code(EMPTY)[:keep], ["here"])
+
+
+def test_libraries_with_equal_names_live_side_by_side() -> None:
+    """Kernels of different objects may have one name; code lives as long as its library."""
+    text = "define void @kernel(ptr %args, i64 %threads) {{\n store i64 {0}, ptr %args\n ret void\n}}\n"
+    libraries = [library.Library(object_code(text.format(number)), ["kernel"]) for number in range(4)]
+    for number, found in enumerate(libraries):
+        cell = ctypes.c_int64(-1)
+        found.function("kernel")(ctypes.addressof(cell), 1)
+        assert cell.value == number
 
 
 LOOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -29,8 +57,9 @@ PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_i
 def launch(is_threaded: bool, first: int, last: int, step: int, threads: int) -> list[tuple[int, int, int]]:
     calls: list[tuple[int, int, int]] = []
     loop = LOOP(lambda frame, a, b: calls.append((frame, a, b)))
-    address = library.parallel_engine(is_threaded).get_function_address(library.PARALLEL)
-    PARALLEL(address)(ctypes.cast(loop, ctypes.c_void_p), 42, first, last, step, threads)
+    PARALLEL(library.parallel_code(is_threaded)[library.PARALLEL])(
+        ctypes.cast(loop, ctypes.c_void_p), 42, first, last, step, threads
+    )
     return sorted(calls)
 
 

@@ -8,6 +8,7 @@ process has none, a stand-in runs everything on the calling thread.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import threading
 from collections.abc import Iterable
 from functools import cache
@@ -92,6 +93,7 @@ define void @lamina_parallel(ptr %loop, ptr %frame, i64 %first, i64 %last, i64 %
 """
 """The same on the calling thread alone."""
 _LOCK = threading.RLock()
+_COUNT = itertools.count()
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 """`void kernel(ptr args, i64 threads)`."""
@@ -100,16 +102,16 @@ KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 class Library:
     """Kernels of one object file, loaded. The code stays mapped as long as this lives."""
 
-    __slots__ = ("_engine", "addresses")
+    __slots__ = ("_code", "addresses")
 
     def __init__(self, object_code: bytes, symbols: Iterable[str]) -> None:
+        names = tuple(symbols)
         with _LOCK:
-            _prepare()
-            self._engine = _load(object_code)
-            self.addresses = {name: self._engine.get_function_address(name) for name in symbols}
-        missing = [name for name, address in self.addresses.items() if not address]
-        if missing:
-            raise CompilerBug(f"the object code lacks {', '.join(missing)}", stage="load")
+            self._code = _load(object_code, names)
+            try:
+                self.addresses = {name: self._code[name] for name in names}
+            except (KeyError, RuntimeError) as error:
+                raise CompilerBug(f"the object code is not loadable: {error}", stage="load") from None
 
     def function(self, name: str) -> Any:
         """The kernel as a ctypes function of (address of the table of pointers, number of threads)."""
@@ -138,37 +140,45 @@ def openmp_functions(path: str | None) -> dict[str, int] | None:
     return {name: address for name, address in found.items() if address}
 
 
-@cache
-def _prepare() -> bool:
-    """Make `lamina_parallel` and tell LLVM's linker where it is; whether it has threads."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    functions = openmp_functions(openmp_path())
-    for name, address in (functions or {}).items():
-        llvm.add_symbol(name, address)
-    llvm.add_symbol(PARALLEL, parallel_engine(functions is not None).get_function_address(PARALLEL))
-    return functions is not None
-
-
 def has_threads() -> bool:
     """Whether kernels can run on more than one thread here."""
-    with _LOCK:
-        return _prepare()
+    return _openmp() is not None
 
 
 @cache
-def parallel_engine(is_threaded: bool) -> llvm.ExecutionEngine:
-    """Holds the code of `lamina_parallel`. Unoptimised: made in a millisecond, and it runs once a launch."""
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=0, reloc="pic", jit=True)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(THREADED if is_threaded else SERIAL), machine)
-    engine.finalize_object()
-    return engine
+def _openmp() -> dict[str, int] | None:
+    return openmp_functions(openmp_path())
 
 
-def _load(object_code: bytes) -> llvm.ExecutionEngine:
-    """Link object code into the process. The engine takes over its target machine: a new one each time."""
-    machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic", jit=True)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
-    engine.finalize_object()
-    return engine
+@cache
+def _linker() -> llvm.LLJIT:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.create_lljit_compiler()
+
+
+@cache
+def _parallel_address() -> int:
+    address: int = parallel_code(has_threads())[PARALLEL]
+    return address
+
+
+@cache
+def parallel_code(is_threaded: bool) -> llvm.ResourceTracker:
+    """The code of `lamina_parallel`: with libgomp's threads, or on the caller alone."""
+    builder = llvm.JITLibraryBuilder().add_ir(THREADED if is_threaded else SERIAL).export_symbol(PARALLEL)
+    for name, address in ((_openmp() or {}) if is_threaded else {}).items():
+        builder.import_symbol(name, address)
+    return builder.link(_linker(), f"{PARALLEL}_{is_threaded}")
+
+
+def _load(object_code: bytes, symbols: tuple[str, ...]) -> llvm.ResourceTracker:
+    """Link object code into the process: a fifth of a millisecond."""
+    builder = llvm.JITLibraryBuilder().add_object_img(object_code)
+    builder.import_symbol(PARALLEL, _parallel_address()).add_current_process()
+    for name in symbols:
+        builder.export_symbol(name)
+    try:
+        return builder.link(_linker(), f"kernels_{next(_COUNT)}")
+    except RuntimeError as error:
+        raise CompilerBug(f"the object code is not loadable: {error}", stage="load") from None
