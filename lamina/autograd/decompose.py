@@ -164,6 +164,20 @@ def _native_batch_norm(
     return results[:3]
 
 
+def _as_strided_copy(tensor: Tensor, size: Any, stride: Any, offset: int | None = None) -> Any:
+    # These ops read their operand's strides, which tensors of a functional graph do not have.
+    view = aten.as_strided.default(tensor, size, stride, offset)
+    return aten.clone.default(view, memory_format=torch.contiguous_format)
+
+
+def _as_strided_scatter(
+    tensor: Tensor, source: Tensor, size: Any, stride: Any, offset: int | None = None
+) -> Any:
+    result = aten.clone.default(tensor)
+    aten.as_strided.default(result, size, stride, offset).copy_(source)
+    return result
+
+
 def _check_training_norm(tensor: Tensor) -> None:
     if tensor.dim() < 2:
         raise Unsupported("batch-norm", "batch norm in training of a tensor without channels")
@@ -202,6 +216,8 @@ RULES: dict[Any, Callable[..., Any]] = {
     aten.unbind.int: _unbind,
     aten.batch_norm.default: _batch_norm,
     aten.native_batch_norm.default: _native_batch_norm,
+    aten.as_strided_copy.default: _as_strided_copy,
+    aten.as_strided_scatter.default: _as_strided_scatter,
     aten.tril_indices.default: _triangle_indices(aten.tril_indices.default),
     aten.triu_indices.default: _triangle_indices(aten.triu_indices.default),
     aten.resize_.default: _refuse_storage_change,

@@ -18,8 +18,8 @@ from torch import fx
 from lamina.autograd.decompose import argument_values
 from lamina.autograd.lower import LOWERINGS
 from lamina.autograd.lower.dtypes import SCALAR_OF, element
-from lamina.autograd.lower.records import record_lowering
 from lamina.autograd.lower.emitter import Call, Emitter
+from lamina.autograd.lower.records import record_lowering
 from lamina.autograd.trace import Traced
 from lamina.errors import CompilerBug, Unsupported
 from lamina.ir.attributes import STORAGE, UNIT, DenseElementsAttr

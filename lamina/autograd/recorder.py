@@ -306,7 +306,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if func is aten.copy_.default:
                 return [args[1]]
             if func in (aten.zero_.default, aten.fill_.Scalar, aten.fill_.Tensor):
-                return [self.fill_value(args)]
+                return [fill_value(*args[:2])]
             functional = FUNCTIONAL.get(func) or functional_overload(func)
             if functional is None:
                 raise Unsupported("in-place-op", f"{func} has no functional form")
@@ -316,15 +316,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(value, Tensor):
             return [value]
         return list(value or ())
-
-    def fill_value(self, args: tuple[Any, ...]) -> Tensor:
-        """The value after fill_ or zero_."""
-        target = args[0]
-        value = args[1] if len(args) > 1 else 0
-        if isinstance(value, Tensor):
-            return value
-        full: Tensor = aten.full.default(list(target.shape), value, dtype=target.dtype, device=target.device)
-        return full
 
     def store(self, target: Tensor, new: Tensor) -> None:
         """Give `target` the value of `new`, in target's own dtype and shape."""
@@ -382,6 +373,14 @@ def make_view(parent: View, func: Any, args: Any, kwargs: Any, value: Tensor) ->
             raise Unsupported("lazy-conjugate", "a view of a lazily conjugated tensor")
         return View(parent.cell, value, parent.node, parent.root, aten.as_strided.default, (), -1)
     return View(parent.cell, value, parent.node, parent, func, tuple(args[1:]), -1)
+
+
+def fill_value(target: Tensor, value: Any = 0) -> Tensor:
+    """The value of `target` after fill_ or zero_."""
+    if isinstance(value, Tensor):
+        return value
+    full: Tensor = aten.full.default(list(target.shape), value, dtype=target.dtype, device=target.device)
+    return full
 
 
 def written_arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:

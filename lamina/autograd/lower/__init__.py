@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from lamina.autograd.lower import (
     activations,
+    division,
     elementwise,
     factories,
     indexing,
@@ -22,8 +23,19 @@ from lamina.autograd.lower import (
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.ir.core import Value
 
-FAMILIES = (elementwise, activations, reductions, norms, losses, pooling, views, indexing, factories)
+FAMILIES = (
+    elementwise,
+    division,
+    activations,
+    reductions,
+    norms,
+    losses,
+    pooling,
+    views,
+    indexing,
+    factories,
+)
 
 LOWERINGS: dict[str, Callable[[Emitter, Call], Value | list[Value] | None]] = {
-    name: lowering for family in FAMILIES for name, lowering in family.LOWERINGS.items()
+    name: lowering for family in (*ARITHMETIC, *STRUCTURE) for name, lowering in family.LOWERINGS.items()
 }
