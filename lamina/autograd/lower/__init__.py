@@ -37,5 +37,5 @@ FAMILIES = (
 )
 
 LOWERINGS: dict[str, Callable[[Emitter, Call], Value | list[Value] | None]] = {
-    name: lowering for family in (*ARITHMETIC, *STRUCTURE) for name, lowering in family.LOWERINGS.items()
+    name: lowering for family in FAMILIES for name, lowering in family.LOWERINGS.items()
 }
