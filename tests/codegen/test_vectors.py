@@ -8,10 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lamina.codegen.llvm.build import build
 from lamina.ir.attributes import UNIT, DenseArrayAttr, IntegerAttr, bf16_to_f32
 from lamina.ir.core import Value
 from lamina.ir.types import ScalarType, Type, bf16, f16, f32, f64, i1, i8, i16, i32, i64, index
-from tests.codegen.programs import DTYPES, Body, from_floats, function, instruction_sets, memref, run, vector
+from tests.codegen.programs import (
+    DTYPES,
+    Body,
+    from_floats,
+    function,
+    instruction_sets,
+    memref,
+    run,
+    vector,
+    widest,
+)
 
 ELEMENTS = (f64, f32, f16, bf16, i8, i16, i32, i64)
 LANES = 16
@@ -217,7 +228,11 @@ def test_streaming_stores() -> None:
     x = np.arange(1024, dtype=np.float32)
     buffer = np.zeros(1024 + 16, np.float32)
     y = buffer[(-(buffer.ctypes.data // 4) % 16) :][:1024]
-    run(function([memref([1024], f32)] * 2, body), x, y)
+    made = function([memref([1024], f32)] * 2, body)
+    built = build([made], widest())
+    assert "!nontemporal" in built.text
+    assert built.text.count("fence seq_cst") == 1
+    run(built, x, y)
     np.testing.assert_array_equal(y, x)
 
 

@@ -335,6 +335,12 @@ def _call(writer: _Writer, operation: Operation) -> str:
     return f"call {result} @{callee.name}({', '.join(map(writer.typed, operation.operands))})"
 
 
+def _fence(writer: _Writer, operation: Operation) -> str:
+    if _integer(operation, "ordering") != 7:
+        raise CompilerBug("only a sequentially consistent fence has LLVM text here", stage="emit")
+    return "fence seq_cst"
+
+
 def _return(writer: _Writer, operation: Operation) -> str:
     return f"ret {writer.typed(operation.operands[0])}" if operation.operands else "ret void"
 
@@ -417,6 +423,7 @@ FORMATTERS: dict[str, Formatter] = {
     "br": _branch,
     "cond_br": _branch_if,
     "call": _call,
+    "fence": _fence,
     "return": _return,
     "intr.masked.load": _masked_load,
     "intr.masked.gather": _masked_load,

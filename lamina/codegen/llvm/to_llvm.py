@@ -36,6 +36,8 @@ from lamina.ir.core import Block, Operation, Region, Value, make_module, symbol_
 from lamina.ir.types import MemRefType, VectorType, i64, pointer
 
 NAME = "to_llvm"
+SEQUENTIALLY_CONSISTENT = IntegerAttr(7)
+"""The strongest of LLVM's atomic orderings."""
 
 
 def to_llvm(functions: Iterable[Operation], *, contract: bool = True) -> Operation:
@@ -89,7 +91,7 @@ class _Kernel:
                 self._lower_parallel(lowering, operation)
             else:
                 lowering.lower_operation(operation)
-        lowering.act("llvm.return")
+        self._finish(lowering)
         self.module.body.append(make_function(self.name, "void (ptr, i64)", region, EXTERNAL))
 
     def _load_arguments(self, lowering: Lowering, table: Value, except_in: Operation | None = None) -> None:
@@ -105,6 +107,13 @@ class _Kernel:
                 raise CompilerBug(f"{self.name}: {type_} has a symbolic offset", stage=NAME)
             address = load_slot(lowering, table, position, pointer)
             lowering.values[argument] = lowering.offset(address, lowering.index(type_.offset), type_.element)
+
+    def _finish(self, lowering: Lowering) -> None:
+        """Return; streaming stores are first made visible, as no lock or barrier orders them on x86."""
+        blocks = lowering.region.blocks
+        if any("nontemporal" in operation.attributes for block in blocks for operation in block):
+            lowering.act("llvm.fence", (), {"ordering": SEQUENTIALLY_CONSISTENT})
+        lowering.act("llvm.return")
 
     def _lower_parallel(self, lowering: Lowering, parallel: Operation) -> None:
         add_parallel_support(self.support)
@@ -134,7 +143,7 @@ class _Kernel:
             lowering.values[value] = load_slot(lowering, frame, place, lower_type(value.type))
         step = lowering.value(parallel_bounds(parallel)[0][2])
         build_parallel_body(lowering, parallel, (first, last, step))
-        lowering.act("llvm.return")
+        self._finish(lowering)
         self.module.body.append(make_function(f"{self.name}.loop", "void (ptr, i64, i64)", region, INTERNAL))
 
 

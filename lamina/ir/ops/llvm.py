@@ -56,6 +56,7 @@ RECORDS = (
     OpRecord("llvm.br", None, 0, frozenset({TERMINATOR})),
     OpRecord("llvm.cond_br", None, 0, frozenset({TERMINATOR}), ("operandSegmentSizes",)),
     OpRecord("llvm.call", None, None),
+    OpRecord("llvm.fence", 0, 0, frozenset({READS, WRITES}), ("ordering",)),
     OpRecord("llvm.mlir.constant", 0, 1, frozenset({PURE, CONSTANT}), ("value",)),
     OpRecord("llvm.mlir.poison", 0, 1, frozenset({PURE})),
     OpRecord("llvm.mlir.addressof", 0, 1, frozenset({PURE}), ("global_name",)),
