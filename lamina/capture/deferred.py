@@ -1,7 +1,7 @@
 """Keeps torch's own compiler out of the process until somebody asks for it.
 
-FakeTensorMode imports `torch._dynamo.config`, and with it the whole of `torch._dynamo` and sympy: about a second,
-of which capture needs two flags. Here the package object is made without running its body; the first
+FakeTensorMode imports `torch._dynamo.config`, and with it the whole of `torch._dynamo` and sympy: about a
+second, of which capture needs two flags. Here the package object is made without running its body; the first
 attribute that is missing runs it, so that `torch.compile` in the same process finds everything as usual.
 """
 
@@ -32,10 +32,26 @@ class DeferredPackage(types.ModuleType):
             specification.loader.exec_module(self)
 
     @property
-    def __path__(self) -> Any:
+    def __path__(self) -> Any:  # type: ignore[override]
         # The import machinery reads it before it looks for a submodule.
         self._load()
         return self.__dict__["__path__"]
+
+    def disable(self, function: Any = None, recursive: bool = True, **options: Any) -> Any:
+        """torch's marker for code that its compiler leaves alone: nothing to do until that is loaded."""
+        if function is None:
+            self._load()
+            return self.__dict__["disable"](function, recursive, **options)
+        marked: list[Any] = []
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if type(self) is DeferredPackage:
+                return function(*args, **kwargs)
+            if not marked:
+                marked.append(self.__dict__["disable"](function, recursive, **options))
+            return marked[0](*args, **kwargs)
+
+        return call
 
     def __getattr__(self, name: str) -> Any:
         # Import machinery and inspection ask for special names; they are no reason to load.

@@ -118,7 +118,8 @@ class TensorValue:
         return value
 
     def _read_refused(self, name: str) -> Any:
-        if name in ("grad_fn", "_grad_fn", "_base", "_backward_hooks") and getattr(self.fake, name) is None:
+        subject = self.fake if self.real is None else self.real
+        if name in ("grad_fn", "_grad_fn", "_base", "_backward_hooks") and getattr(subject, name) is None:
             return None
         stop("tensor-attribute", f"Tensor.{name} cannot be captured")
 
