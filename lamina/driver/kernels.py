@@ -77,7 +77,7 @@ class KernelStore:
         with watch.stage("loops"):
             lowered = lower_kernel(function, context)
         with watch.stage("codegen"):
-            built = build([lowered], context.target)
+            built = build([lowered], context.target, contract=context.options.numerics != "eager")
             counters.kernel_compilations += 1
             symbol = built.symbols[0]
             self._add(key, Library(built.object_code, built.symbols), symbol)
