@@ -178,6 +178,48 @@ def _as_strided_scatter(
     return result
 
 
+def _attend(
+    x: Tensor, heads: int, weight: Tensor, bias: Tensor, out_weight: Tensor, out_bias: Tensor
+) -> Tensor:
+    """Self-attention of (batch, length, width) by one projection to queries, keys and values."""
+    batch, length, width = x.shape
+    parts = aten.linear.default(x, weight, bias).view(batch, length, 3, heads, width // heads)
+    query, key, value = (aten.select.int(parts, 2, index).transpose(1, 2) for index in range(3))
+    mixed = aten.scaled_dot_product_attention.default(query, key, value)
+    joined = mixed.transpose(1, 2).reshape(batch, length, width)
+    attended: Tensor = aten.linear.default(joined, out_weight, out_bias)
+    return attended
+
+
+def _transformer_encoder_layer(
+    source: Tensor,
+    width: int,
+    heads: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    out_weight: Tensor,
+    out_bias: Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    *weights: Any,
+) -> Any:
+    """torch's whole-layer inference op, taken apart so that its norms and activations can be fused."""
+    scale_1, shift_1, scale_2, shift_2, ffn_1, ffn_bias_1, ffn_2, ffn_bias_2, *masks = weights
+    if any(mask is not None for mask in masks) or source.dim() != 3 or source.numel() == 0:
+        return NotImplemented
+    attention = (heads, qkv_weight, qkv_bias, out_weight, out_bias)
+    x = aten.layer_norm.default(source, [width], scale_1, shift_1, eps) if norm_first else source
+    x = _attend(x, *attention) + source
+    if not norm_first:
+        x = aten.layer_norm.default(x, [width], scale_1, shift_1, eps)
+    inner = aten.layer_norm.default(x, [width], scale_2, shift_2, eps) if norm_first else x
+    inner = aten.linear.default(inner, ffn_1, ffn_bias_1)
+    inner = aten.gelu.default(inner) if use_gelu else aten.relu.default(inner)
+    x = aten.linear.default(inner, ffn_2, ffn_bias_2) + x
+    return x if norm_first else aten.layer_norm.default(x, [width], scale_2, shift_2, eps)
+
+
 def _check_training_norm(tensor: Tensor) -> None:
     if tensor.dim() < 2:
         raise Unsupported("batch-norm", "batch norm in training of a tensor without channels")
@@ -216,6 +258,7 @@ RULES: dict[Any, Callable[..., Any]] = {
     aten.unbind.int: _unbind,
     aten.batch_norm.default: _batch_norm,
     aten.native_batch_norm.default: _native_batch_norm,
+    aten._transformer_encoder_layer_fwd.default: _transformer_encoder_layer,
     aten.as_strided_copy.default: _as_strided_copy,
     aten.as_strided_scatter.default: _as_strided_scatter,
     aten.tril_indices.default: _triangle_indices(aten.tril_indices.default),

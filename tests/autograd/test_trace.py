@@ -291,6 +291,21 @@ def test_library_ops_stay_whole() -> None:
     ]
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_encoder_layers_are_taken_apart(norm_first: bool) -> None:
+    layer = torch.nn.TransformerEncoderLayer(16, 4, 32, 0.0, "gelu", batch_first=True, norm_first=norm_first)
+    layer.eval().requires_grad_(False)
+
+    def program(x: Tensor, *parameters: Tensor) -> Tensor:
+        named = dict(zip(dict(layer.named_parameters()), parameters, strict=True))
+        return torch.func.functional_call(layer, named, (x,))  # type: ignore[no-any-return]
+
+    traced = check(program, torch.randn(2, 5, 16), *layer.parameters(), exact=False)
+    names = [str(node.target) for node in traced.graph_module.graph.nodes]
+    assert names.count("aten.linear.default") == 4
+    assert "aten.scaled_dot_product_attention.default" in names
+
+
 def test_dead_code_goes_and_locations_stay() -> None:
     def program(x: Tensor) -> Tensor:
         _ = x.exp() * 3
