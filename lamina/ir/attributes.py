@@ -104,12 +104,27 @@ class ArrayAttr(Attribute):
         return len(self.elements)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DenseArrayAttr(Attribute):
-    """`array<i64: 1, 2>`: plain numbers of one scalar type."""
+    """`array<i64: 1, 2>`: plain numbers of one scalar type. Floats are equal when their bits are."""
 
     values: tuple[int, ...] | tuple[float, ...] | tuple[bool, ...]
     type: ScalarType = i64
+
+    def __post_init__(self) -> None:
+        if self.type.is_float:
+            object.__setattr__(self, "values", tuple(round_to(float(x), self.type) for x in self.values))
+
+    def _key(self) -> tuple[object, ...]:
+        if self.type.is_float:
+            return tuple(struct.pack("<d", value) for value in self.values)
+        return self.values
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DenseArrayAttr) and self.type is other.type and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((self._key(), self.type.name))
 
     def __len__(self) -> int:
         return len(self.values)

@@ -16,6 +16,7 @@ from lamina.ir.dominance import Dominance, successors
 from lamina.ir.levels import LEVELS, Level
 from lamina.ir.ops import record
 from lamina.ir.ops.aten import RECORD as LIBRARY
+from lamina.ir.ops.aten import is_extern
 from lamina.ir.ops.func import function_type
 from lamina.ir.record import ISOLATED, SYMBOL_TABLE, TERMINATOR, OpRecord
 from lamina.ir.text.print import Printer
@@ -166,7 +167,8 @@ class Verifier:
             if needs_terminator or len(region.blocks) > 1:
                 yield owner, "a block without a terminator"
             return
-        if needs_terminator and not last.successors and not _is_terminator(last):
+        may_end = last.successors or _is_terminator(last) or _is_foreign(last)
+        if needs_terminator and not may_end:
             yield last, f"{last.name} does not end a block: a terminator is missing after it"
         if any(target.parent is not region for target in last.successors):
             yield last, "a successor is in another region"
@@ -276,6 +278,8 @@ def _check_call(call: Operation, defined: dict[str, Operation]) -> str:
     function = defined.get(callee.name)
     if function is None or function.name != "func.func":
         return f"@{callee.name} is not a function of this module"
+    if "function_type" not in function.attributes:
+        return f"@{callee.name} has no type"
     type_ = function_type(function)
     given = tuple(value.type for value in call.operands)
     if given != type_.inputs:
@@ -289,6 +293,11 @@ def _check_call(call: Operation, defined: dict[str, Operation]) -> str:
 def _is_terminator(operation: Operation) -> bool:
     found = record(operation.name)
     return found is not None and TERMINATOR in found.traits
+
+
+def _is_foreign(operation: Operation) -> bool:
+    """An operation of a dialect that nobody knows, and no library call: it may end a block."""
+    return record(operation.name) is LIBRARY and not is_extern(operation)
 
 
 def _isolated_between(home: Block | None, operation: Operation) -> Operation | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lamina.ir.attributes import TypeAttr
+from lamina.ir.attributes import StringAttr, TypeAttr
 from lamina.ir.core import Operation
 from lamina.ir.record import ISOLATED, SYMBOL, SYMBOL_TABLE, TERMINATOR, OpRecord
 from lamina.ir.types import FunctionType
@@ -18,6 +18,8 @@ def function_type(operation: Operation) -> FunctionType:
 
 def _verify_function(operation: Operation) -> None:
     type_ = function_type(operation)
+    if not isinstance(operation.attributes["sym_name"], StringAttr):
+        raise ValueError("sym_name must be a string")
     if not operation.region.blocks:
         return
     arguments = tuple(argument.type for argument in operation.region.blocks[0].arguments)

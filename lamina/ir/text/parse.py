@@ -185,6 +185,7 @@ class Parser:
         """The operation's type; whole spellings seen before are not read again."""
         cursor, at = self.cursor, self.cursor.at
         end = cursor.text.find("\n", at)
+        end = len(cursor.text) if end < 0 else end
         location = cursor.text.find(" loc(", at, end)
         end = end if location < 0 else location
         known = self._signatures.get(cursor.text[at:end])

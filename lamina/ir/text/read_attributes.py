@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 
 from lamina.ir.attributes import (
-    STORAGE,
     UNIT,
     AffineMapAttr,
     ArrayAttr,
     Attribute,
     BoolAttr,
-    DenseArrayAttr,
-    DenseElementsAttr,
     DictAttr,
     FloatAttr,
     IntegerAttr,
@@ -24,15 +18,14 @@ from lamina.ir.attributes import (
     StringAttr,
     SymbolRefAttr,
     TypeAttr,
-    encode_scalar,
 )
 from lamina.ir.text.cursor import Cursor
-from lamina.ir.text.floats import float_from_bits
 from lamina.ir.text.read_affine import AffineReader
+from lamina.ir.text.read_dense import NUMBER, DenseReader, whole_number
+from lamina.ir.text.read_locations import LocationReader
 from lamina.ir.text.read_types import DIALECT_NAME, TypeReader
-from lamina.ir.types import ScalarType, TensorType, VectorType, element_count, f64, i1, i64
+from lamina.ir.types import ScalarType, f64, i1, i64
 
-NUMBER = re.compile(r"-?(?:0x[0-9A-Fa-f]+|[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?)?)")
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 SYMBOL = re.compile(r"@([A-Za-z_][A-Za-z0-9_$.]*)")
 SIMPLE_DICTIONARY = re.compile(r'\{[^{}"/]*\}')
@@ -46,20 +39,21 @@ class AttributeReader:
         self.cursor = cursor
         self.types = types
         self.affine = AffineReader(cursor)
+        self.dense = DenseReader(cursor, types)
         self.aliases: dict[str, Attribute] = {}
         self._known: dict[str, dict[str, Attribute]] = {}
         self._words: dict[str, Callable[[], Attribute]] = {
             "true": lambda: BoolAttr(True),
             "false": lambda: BoolAttr(False),
             "unit": lambda: UNIT,
-            "array": self._read_dense_array,
-            "dense": self._read_dense,
+            "array": self.dense.read_array,
+            "dense": self.dense.read_elements,
             "affine_map": self._read_map,
             "affine_set": self._read_set,
             "strided": self._read_strided,
             "dense_resource": lambda: self._read_opaque("dense_resource", typed=True),
             "distinct": lambda: self._read_opaque("distinct"),
-            "loc": lambda: self._read_opaque("loc"),
+            "loc": self._read_location,
         }
 
     def read(self) -> Attribute:
@@ -161,33 +155,14 @@ class AttributeReader:
                 raise cursor.error(f"a number of type {given} needs 'dense<...>'", start)
             type_ = given
         if type_.is_float or "." in text:
-            return FloatAttr(self._float(text, type_, start), type_)
-        value = int(text, 0)
+            return FloatAttr(self.dense.number(text, type_, start), type_)
+        value = whole_number(text)
         if type_ is i1:
             if value not in (0, 1, -1):
                 raise cursor.error(f"{text} does not fit {type_}", start)
             return BoolAttr(bool(value))
-        self._check_range(value, type_, start)
+        self.dense.check_range(value, type_, start)
         return IntegerAttr(value, type_)
-
-    def _float(self, text: str, type_: ScalarType, start: int) -> float:
-        if not type_.is_float:
-            raise self.cursor.error(f"a number with a point needs a float type, not {type_}", start)
-        if text.startswith("0x"):
-            if int(text, 16) >> type_.bits:
-                raise self.cursor.error(f"{text} has more bits than {type_}", start)
-            return float_from_bits(int(text, 16), type_)
-        if "." not in text:
-            raise self.cursor.error(
-                f"expected a number with a point, or bits in hexadecimal, for {type_}", start
-            )
-        return float(text)
-
-    def _check_range(self, value: int, type_: ScalarType, start: int) -> None:
-        low = 0 if type_.name.startswith("ui") else -(1 << type_.bits - 1)
-        high = (1 << type_.bits - 1) - 1 if type_.name.startswith("si") else (1 << type_.bits) - 1
-        if not low <= value <= high:
-            raise self.cursor.error(f"{value} does not fit {type_}", start)
 
     def _read_dialect_attribute(self) -> Attribute:
         cursor, start = self.cursor, self.cursor.at
@@ -216,6 +191,13 @@ class AttributeReader:
             spelling += f" : {self.types.read()}"
         return OpaqueAttr(spelling)
 
+    def _read_location(self) -> OpaqueAttr:
+        cursor, start = self.cursor, self.cursor.at
+        cursor.expect("(", "after 'loc'")
+        LocationReader(cursor).read_inner()
+        cursor.expect(")", "to close 'loc'")
+        return OpaqueAttr(f"loc{cursor.text[start : cursor.at].rstrip()}")
+
     def _read_map(self) -> AffineMapAttr:
         self.cursor.expect("<", "after 'affine_map'")
         found = self.affine.read_map()
@@ -233,116 +215,3 @@ class AttributeReader:
         spelled = ", ".join("?" if stride is None else str(stride) for stride in strides)
         end = "" if offset == 0 else f", offset: {'?' if offset is None else offset}"
         return OpaqueAttr(f"strided<[{spelled}]{end}>")
-
-    def _read_dense_array(self) -> DenseArrayAttr:
-        cursor = self.cursor
-        cursor.expect("<", "after 'array'")
-        type_ = self.types.read()
-        if not isinstance(type_, ScalarType) or not (type_.is_float or type_.is_integer):
-            raise cursor.error("a dense array needs an integer or float type")
-        values: list[Any] = []
-        if cursor.accept(":"):
-            values.append(self._read_scalar(type_))
-            while cursor.accept(","):
-                values.append(self._read_scalar(type_))
-        cursor.expect(">", "to close 'array'")
-        return DenseArrayAttr(tuple(values), type_)
-
-    def _read_scalar(self, type_: ScalarType) -> int | float | bool:
-        """One element of a dense array or a dense constant."""
-        cursor, start = self.cursor, self.cursor.at
-        if type_ is i1 and cursor.peek_word() in ("true", "false"):
-            return cursor.accept_word("true") or not cursor.accept_word("false")
-        found = cursor.take(NUMBER)
-        if found is None:
-            raise cursor.error(f"expected an element of type {type_}")
-        if type_.is_float:
-            return self._float(found.group(), type_, start)
-        if "." in found.group():
-            raise cursor.error(f"expected an integer element, got {found.group()}", start)
-        value = int(found.group(), 0)
-        self._check_range(value, type_, start)
-        return bool(value) if type_ is i1 else IntegerAttr(value, type_).value
-
-    def _read_dense(self) -> DenseElementsAttr:
-        """The elements come before their type, so they are passed over first and read after it."""
-        cursor = self.cursor
-        if not cursor.looking_at("<"):
-            raise cursor.error("expected '<' after 'dense'")
-        start = cursor.at + 1
-        cursor.balanced()
-        end = cursor.at
-        cursor.expect(":", "after 'dense<...>'")
-        type_ = self.types.read()
-        if not isinstance(type_, TensorType | VectorType):
-            raise cursor.error("'dense' needs a tensor or vector type")
-        if not all(isinstance(size, int) for size in type_.shape):
-            raise cursor.error(f"'dense' needs known sizes, got {type_}")
-        if type_.element.name not in STORAGE:
-            raise cursor.error(f"constants of {type_.element} are not supported")
-        after, cursor.at = cursor.at, start
-        cursor.skip()
-        found = self._read_elements(type_)
-        cursor.expect(">", "to close 'dense'")
-        if cursor.at != end:
-            raise cursor.error("unexpected text in 'dense'")
-        cursor.at = after
-        return found
-
-    def _read_elements(self, type_: TensorType | VectorType) -> DenseElementsAttr:
-        cursor, start = self.cursor, self.cursor.at
-        if cursor.looking_at('"'):
-            return self._read_blob(type_)
-        if cursor.looking_at(">"):
-            if element_count(type_) != 0:
-                raise cursor.error(f"expected {element_count(type_)} elements")
-            return DenseElementsAttr(type_, b"", False)
-        if not cursor.looking_at("["):
-            return DenseElementsAttr(type_, self._read_element(type_.element), True)
-        parts: list[bytes] = []
-        shape = self._read_nested(type_.element, parts)
-        if shape != type_.shape:
-            raise cursor.error(f"elements of shape {list(shape)} for type {type_}", start)
-        return DenseElementsAttr(type_, b"".join(parts), False)
-
-    def _read_element(self, type_: ScalarType) -> bytes:
-        if not type_.name.startswith("complex"):
-            return encode_scalar(self._read_scalar(type_), type_)
-        part = ScalarType.get(type_.name[8:-1], type_.bits // 2)
-        self.cursor.expect("(", "before a complex element")
-        real = self._read_scalar(part)
-        self.cursor.expect(",", "in a complex element")
-        imaginary = self._read_scalar(part)
-        self.cursor.expect(")", "after a complex element")
-        return encode_scalar(real, part) + encode_scalar(imaginary, part)
-
-    def _read_nested(self, type_: ScalarType, parts: list[bytes]) -> tuple[int, ...]:
-        """Nested lists of elements, appended to `parts`; gives their shape."""
-        cursor, start = self.cursor, self.cursor.at
-        if not cursor.accept("["):
-            parts.append(self._read_element(type_))
-            return ()
-        inner: tuple[int, ...] | None = None
-        count = 0
-        while not cursor.accept("]"):
-            if count:
-                cursor.expect(",", "or ']' between elements")
-            shape = self._read_nested(type_, parts)
-            if inner is not None and shape != inner:
-                raise cursor.error(f"lists of different lengths: {list(inner)} and {list(shape)}", start)
-            inner = shape
-            count += 1
-        return (count, *(inner or ()))
-
-    def _read_blob(self, type_: TensorType | VectorType) -> DenseElementsAttr:
-        start, digits = self.cursor.at, self.cursor.string()
-        try:
-            data = bytes.fromhex(digits.removeprefix("0x"))
-        except ValueError:
-            raise self.cursor.error("expected an even number of hexadecimal digits", start) from None
-        width, count = type_.element.bytes, element_count(type_)
-        if not digits.startswith("0x") or len(data) not in (width, width * count):
-            raise self.cursor.error(f"expected '0x' and {width} or {width * count} bytes for {type_}", start)
-        if type_.element is i1 and np.frombuffer(data, np.uint8).max(initial=0) > 1:
-            raise self.cursor.error("bytes of i1 must be 0 or 1", start)
-        return DenseElementsAttr(type_, data, len(data) == width)

@@ -38,11 +38,12 @@ class LocationReader:
         if alias is not None:
             cursor.expect(")", "to close 'loc'")
             return self.aliases.get(alias.group(1)) or Waiting(alias.group(1), start)
-        found = self._read()
+        found = self.read_inner()
         cursor.expect(")", "to close 'loc'")
         return found
 
-    def _read(self) -> Location:
+    def read_inner(self) -> Location:
+        """What stands between the parentheses of `loc`."""
         cursor = self.cursor
         start = cursor.at
         alias = cursor.take(ALIAS)
@@ -52,7 +53,7 @@ class LocationReader:
             return self.aliases[alias.group(1)]
         if cursor.accept_word("loc"):
             cursor.expect("(", "after 'loc'")
-            inner = self._read()
+            inner = self.read_inner()
             cursor.expect(")", "to close 'loc'")
             return inner
         word = cursor.peek_word()
@@ -78,17 +79,17 @@ class LocationReader:
             return Location(name, line, column)
         if not cursor.accept("("):
             return UNKNOWN
-        inner = self._read()
+        inner = self.read_inner()
         cursor.expect(")", "to close a named location")
         return inner
 
     def _callsite(self) -> Location:
         cursor = self.cursor
         cursor.expect("(", "after 'callsite'")
-        callee = self._read()
+        callee = self.read_inner()
         if not cursor.accept_word("at"):
             raise cursor.error("expected 'at' in callsite")
-        caller = self._read()
+        caller = self.read_inner()
         cursor.expect(")", "to close 'callsite'")
         plain = Location(caller.file, caller.line, caller.column)
         callers = (*callee.callers, plain, *caller.callers)
@@ -101,8 +102,8 @@ class LocationReader:
         cursor.expect("[", "after 'fused'")
         parts = []
         if not cursor.accept("]"):
-            parts.append(self._read())
+            parts.append(self.read_inner())
             while cursor.accept(","):
-                parts.append(self._read())
+                parts.append(self.read_inner())
             cursor.expect("]", "to close 'fused'")
         return next((part for part in parts if part is not UNKNOWN), UNKNOWN)

@@ -22,8 +22,14 @@ from lamina.ir.types import (
 DIMENSION = re.compile(r"([0-9]+|\?)x")
 DIALECT_NAME = re.compile(r"[!#]([A-Za-z_][A-Za-z0-9_$.\-]*)")
 INTEGER_TYPE = re.compile(r"(?:i|si|ui)(0|[1-9][0-9]*)$")
-OTHER_FLOATS = re.compile(r"(?:tf32|f80|f128|f[468]E[0-9]+M[0-9]+[A-Z0-9]*)$")
-OTHER_FLOAT_BITS = {"tf32": 19, "f80": 80, "f128": 128}
+OTHER_FLOATS = {
+    "tf32": 19, "f80": 80, "f128": 128, "f4E2M1FN": 4, "f6E2M3FN": 6, "f6E3M2FN": 6, "f8E3M4": 8, "f8E4M3": 8,
+    "f8E4M3FNUZ": 8, "f8E4M3B11FNUZ": 8, "f8E5M2FNUZ": 8, "f8E8M0FNU": 8,
+}  # fmt: skip
+"""Float types that only pass through, and their bits."""
+LAYOUT = re.compile(r"[#0-9{]|affine_map<|strided<")
+"""How a memref's layout or memory space begins."""
+SCALABLE = re.compile(r"(?:\[?[1-9][0-9]*\]?x)*")
 SIMPLE = re.compile(r"(?:tensor|vector|memref)<[0-9x]*[a-z]+[0-9]*>|[a-z]+[0-9]*(?![A-Za-z0-9_$.<])")
 """Types without inner punctuation, which are looked up whole."""
 MAXIMAL_WIDTH = (1 << 24) - 1
@@ -94,7 +100,11 @@ class TypeReader:
             return ScalarType.get(f"complex<{element}>", 2 * element.bits)
         if word == "tuple":
             cursor.accept_word(word)
-            cursor.balanced()
+            cursor.expect("<", "after 'tuple'")
+            while not cursor.accept(">"):
+                self.read()
+                if not cursor.looking_at(">"):
+                    cursor.expect(",", "or '>' in a tuple")
             return OpaqueType.get(cursor.text[start : cursor.at].rstrip())
         return self._read_scalar()
 
@@ -109,8 +119,8 @@ class TypeReader:
                 if int(integer.group(1)) > MAXIMAL_WIDTH:
                     raise cursor.error(f"integer width is limited to {MAXIMAL_WIDTH} bits", start)
                 known = ScalarType.get(word, int(integer.group(1)))
-            elif OTHER_FLOATS.match(word):
-                known = ScalarType.get(word, OTHER_FLOAT_BITS.get(word) or int(word[1]))
+            elif word in OTHER_FLOATS:
+                known = ScalarType.get(word, OTHER_FLOATS[word])
         if known is None:
             raise cursor.error("expected a type", start)
         cursor.accept_word(word)
@@ -194,8 +204,10 @@ class TypeReader:
             elif (found := STRING.match(cursor.text, cursor.at)) is not None:
                 names = unescape(found.group(1)).split(",")
                 cursor.take(STRING)
-            else:
+            elif LAYOUT.match(cursor.text, cursor.at):
                 return self._skip_to_opaque(start)
+            else:
+                raise cursor.error("expected a layout or a memory space")
         cursor.expect(">", "to close 'memref'")
         unknown = [*sizes, *(strides or ()), offset]
         if names and len(names) != unknown.count(None):
@@ -233,6 +245,8 @@ class TypeReader:
     def _read_vector(self, start: int) -> Type:
         cursor = self.cursor
         if cursor.looking_at("[") or re.match(r"(?:[0-9]+x)*\[", cursor.text[cursor.at : cursor.at + 80]):
+            cursor.take(SCALABLE)
+            self._read_element("vector")
             return self._skip_to_opaque(start)
         sizes = self._read_shape()
         if None in sizes or 0 in sizes:
@@ -255,7 +269,7 @@ class TypeReader:
 def _is_type_word(word: str) -> bool:
     if word in SCALARS or word in ("tensor", "memref", "vector", "complex", "tuple"):
         return True
-    return INTEGER_TYPE.match(word) is not None or OTHER_FLOATS.match(word) is not None
+    return INTEGER_TYPE.match(word) is not None or word in OTHER_FLOATS
 
 
 def _fill(sizes: list[int | None], names: list[str]) -> tuple[Size, ...]:
