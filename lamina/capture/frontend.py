@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -80,9 +81,13 @@ def describe_callable(function: Any) -> str:
 def preserve_modes(world: TracingWorld) -> Iterator[None]:
     """Leave thread-wide modes as they were, however tracing ends."""
     grad_mode = torch.is_grad_enabled()
+    # A shape error is eager's to report; torch would log it here as well.
+    fake_log = logging.getLogger("torch._subclasses.fake_tensor")
+    was_disabled, fake_log.disabled = fake_log.disabled, True
     try:
         yield
     finally:
+        fake_log.disabled = was_disabled
         while world.autocasts:
             context, entered, _ = world.autocasts.pop()
             leave = (

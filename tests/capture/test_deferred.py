@@ -27,5 +27,7 @@ print("fine")
 
 
 def test_compiler_of_torch_is_loaded_only_when_asked_for():
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.stdout.strip() == "fine", done.stdout + done.stderr

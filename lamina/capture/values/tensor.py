@@ -43,6 +43,8 @@ REFUSED_METHODS = frozenset(
 )
 """Tensor methods about memory, hooks or layout in place, which a graph cannot hold."""
 REFUSED_ATTRIBUTES = frozenset({"_version", "_cdata", "_backward_hooks", "grad_fn", "_grad_fn", "_base"})
+CHANGES_INPUT = frozenset({"requires_grad_", "detach_"})
+"""Methods that are fine on a tensor made inside, but change the caller's tensor in more than its values."""
 READ_VALUES = frozenset({"item", "tolist", "__bool__", "__int__", "__float__", "__index__"})
 
 
@@ -73,6 +75,8 @@ class TensorMethod:
             stop("tensor-method", f"Tensor.{self.name} cannot be captured")
         if self.name in READ_VALUES:
             refuse_value(f"Tensor.{self.name}")
+        if self.name in CHANGES_INPUT and self.owner.source is not None:
+            stop("tensor-method", f"Tensor.{self.name} changes an input as an object", "do it outside")
         return self.owner.builder.call_method(self.name, (self.owner, *arguments), keywords)
 
 
