@@ -10,7 +10,7 @@
 - `across` = -1: the lanes walk the last of the `inner` dimensions of each walk, and a reduction ends with a
   sum over lanes. Otherwise the lanes walk the parallel dimension `across`, `unroll` vectors at a time, and
   every lane reduces by itself over the `inner` loops.
-- `rows` >= 0: a pointwise nest reads something contiguous along that dimension, across the lanes; it then
+- `rows` >= 0: a pointwise nest accesses something contiguous along that dimension, across the lanes; it then
   goes by tiles of `chunk` elements along `rows` and along the lanes (see tiles.py). `is_serial`: one thread.
 - `lanes` = 1: scalar code. `stream`: results go around the caches, where they are aligned.
 """
@@ -274,7 +274,7 @@ def _choose_pointwise(nest: LoopNest, target: Target) -> list[Schedule]:
     chunk = 0
     if rows >= 0:
         parallel = len(outer) if is_large else 0
-        chunk = 64 if max(access.element.bytes for access in walks[0].inputs) <= 4 else 32
+        chunk = 64 if max(access.element.bytes for access in walks[0].memory) <= 4 else 32
     elif is_large and vector >= 0 and math.prod(counts) < ROUNDS * target.cores:
         chunk = _chunk(walks, nest.sizes[vector], max(1, math.prod(counts)), target)
     found: list[Schedule] = []
@@ -300,14 +300,15 @@ def _choose_pointwise(nest: LoopNest, target: Target) -> list[Schedule]:
 
 
 def _tiled_rows(walks: Sequence[Walk], vector: int, target: Target) -> int:
-    """The dimension that reads across the lanes are contiguous in; -1 when tiles would not help."""
+    """The dimension that accesses across the lanes are contiguous in; -1 when tiles would not help."""
     if vector < 0 or len(walks) != 1:
         return -1
     walk = walks[0]
     if min(full_lanes(walk, target), MOST_LANES) < 4 or walk.sizes[vector] < SMALLEST_TILED:
         return -1
-    for access in walk.inputs:
-        if access.strides[vector] in (0, 1) or not access.scalar.uses:
+    outputs = [access for access in walk.outputs if not access.is_temporary]
+    for access in [access for access in walk.inputs if access.scalar.uses] + outputs:
+        if access.strides[vector] in (0, 1):
             continue
         for dim, stride in enumerate(access.strides):
             if stride == 1 and walk.sizes[dim] >= SMALLEST_TILED:

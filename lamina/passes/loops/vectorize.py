@@ -23,11 +23,11 @@ from lamina.ir.core import Block, Builder, Operation, Region, Value
 from lamina.ir.ops.memref import allocate, as_memref
 from lamina.ir.ops.scf import end_parallel, make_for, make_parallel
 from lamina.ir.types import MemRefType, VectorType, i1, index
-from lamina.passes.loops.lanes import Frame, Level, Range, Tile
+from lamina.passes.loops.frame import Frame, Level, Range, Tile
 from lamina.passes.loops.schedule import Schedule, read_schedule
-from lamina.passes.loops.tiles import pack
+from lamina.passes.loops.tiles import pack, unpack
 from lamina.passes.loops.walk_loops import WalkLoops
-from lamina.passes.loops.walks import LoopNest, Walk, read_nests
+from lamina.passes.loops.walks import Access, LoopNest, Walk, read_nests
 
 NAME = "vectorize"
 
@@ -174,22 +174,37 @@ class _NestLoops:
                 has_lanes = bool(plan.inner)
                 self._set_lanes(plan.inner[-1] if has_lanes else -1, plan)
                 self.frame.lanes = plan.lanes if has_lanes else 1
-            if plan.rows >= 0:
-                self._pack_tiles(walk, ranges)
-            WalkLoops(walk, plan, self.frame, self.initial, ranges).build()
+            loops = WalkLoops(walk, plan, self.frame, self.initial, ranges)
+            if plan.rows < 0:
+                loops.build()
+            else:
+                self._build_tile(walk, loops, ranges)
 
-    def _pack_tiles(self, walk: Walk, ranges: dict[int, Range]) -> None:
-        """Bring what the walk reads across its lanes into scratch, the lanes' way around."""
+    def _build_tile(self, walk: Walk, loops: WalkLoops, ranges: dict[int, Range]) -> None:
+        """Turn what is read the other way, compute, turn what is written the other way."""
+        frame, plan = self.frame, self.plan
+        tile = frame.tile = Tile(plan.rows, plan.chunk, ranges[plan.rows], ranges[frame.vector])
+        sizes = (walk.sizes[plan.rows], walk.sizes[frame.vector])
+        tiled = self._make_tiles(walk)
+        for access in tiled:
+            if access in walk.inputs:
+                pack(frame, access, tile, sizes)
+        loops.build()
+        for access in tiled:
+            if access in walk.outputs:
+                unpack(frame, access, tile, sizes)
+
+    def _make_tiles(self, walk: Walk) -> list[Access]:
+        """Scratch for what the walk reads and writes across its lanes."""
         frame, plan, vector = self.frame, self.plan, self.frame.vector
-        frame.tile = Tile(plan.rows, plan.chunk, ranges[plan.rows], ranges[vector])
-        sizes = (walk.sizes[plan.rows], walk.sizes[vector])
-        for access in walk.inputs:
+        tiled: list[Access] = []
+        for access in (*walk.inputs, *walk.outputs):
             is_across = access.strides[plan.rows] == 1 and access.strides[vector] not in (0, 1)
-            if is_across and access.scalar.uses:
+            if is_across and (access in walk.outputs or access.scalar.uses):
                 square = MemRefType.get((plan.chunk * plan.chunk,), access.element)
-                scratch = allocate(frame.inner, "memref.alloca", square)
-                pack(frame, access, scratch, frame.tile, sizes)
-                frame.tiled[access] = scratch
+                frame.tiled[access] = allocate(frame.inner, "memref.alloca", square)
+                tiled.append(access)
+        return tiled
 
     def _make_masks(self) -> None:
         """Which lanes exist, for each of the vectors side by side."""

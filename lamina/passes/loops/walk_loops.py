@@ -17,7 +17,8 @@ from lamina.ir.attributes import Attribute
 from lamina.ir.core import Value
 from lamina.ir.ops.scf import make_for, make_if
 from lamina.ir.types import VectorType, i1, index
-from lamina.passes.loops.lanes import Frame, Range, WalkBody
+from lamina.passes.loops.frame import Frame, Range
+from lamina.passes.loops.lanes import WalkBody
 from lamina.passes.loops.reductions import across_lanes, combine, compare
 from lamina.passes.loops.schedule import Schedule
 from lamina.passes.loops.walks import Access, Walk

@@ -61,6 +61,21 @@ def test_transposed_reads(element: ScalarType) -> None:
     check(pointwise((3, 18, 20), element, [[400, 1, 18], [1, 70, 3]], [[360, 20, 1]]))
 
 
+def test_transposed_writes() -> None:
+    """One value in two layouts, and one that is read and written across."""
+
+    def twice(b: KernelBuilder, x: Value) -> list[Value]:
+        y = b.apply("arith.negf", x)
+        return [y, y]
+
+    for rows, columns in ((64, 32), (70, 33), (17, 130)):
+        check(kernel([matrix(rows, columns)], twice, None, [[columns, 1], [1, rows]]))
+        strides = [[[columns, 1], [1, rows]], [[1, rows], [columns, 1]]]
+        check(
+            kernel([matrix(rows, columns)] * 2, lambda b, x, y: [b.apply("arith.addf", x, y)] * 2, *strides)
+        )
+
+
 @pytest.mark.parametrize("rows,columns", [(3, 5), (2, 64), (1, 1), (17, 40), (2, 260)])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_softmax(rows: int, columns: int, dim: int) -> None:
