@@ -182,3 +182,17 @@ def _load(object_code: bytes, symbols: tuple[str, ...]) -> llvm.ResourceTracker:
         return builder.link(_linker(), f"kernels_{next(_COUNT)}")
     except RuntimeError as error:
         raise CompilerBug(f"the object code is not loadable: {error}", stage="load") from None
+
+
+@cache
+def load_text(text: str, symbol: str) -> int:
+    """Compile LLVM text of the runtime's own, once a process; the address of a function in it."""
+    with _LOCK:
+        code = llvm.JITLibraryBuilder().add_ir(text).export_symbol(symbol).link(_linker(), symbol)
+        _OWN_CODE.append(code)
+        address: int = code[symbol]
+        return address
+
+
+_OWN_CODE: list[llvm.ResourceTracker] = []
+"""Keeps what `load_text` made mapped."""

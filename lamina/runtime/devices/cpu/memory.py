@@ -97,13 +97,19 @@ class _Kept:
         self.size = storage.nbytes()
 
     def is_free(self) -> bool:
-        # A tensor's storage is one Python object, so a user may hold ours: hence the second count. Two
-        # references are the slot's and the call's own.
-        return use_count(self.storage) == 1 and sys.getrefcount(self.storage) <= 2 and not self.has_changed()
+        # A tensor's storage is one Python object, so a user may hold ours: hence the second count.
+        return use_count(self.storage) == 1 and self.references() == ALONE and not self.has_changed()
+
+    def references(self) -> int:
+        return sys.getrefcount(self.storage)
 
     def has_changed(self) -> bool:
         """Whether someone resized it or moved it to shared memory: it is no longer ours to reuse."""
         return self.storage.data_ptr() != self.address or self.storage.nbytes() != self.size
+
+
+ALONE = _Kept(torch.UntypedStorage(1)).references()  # type: ignore[no-untyped-call]
+"""What `references` says when only the pool holds the object: how many it counts itself depends on Python."""
 
 
 def _limit() -> int:
