@@ -24,7 +24,7 @@ from bench.workloads import Example, get
 
 NETWORKS = {"bert": "BERT-base, 128 tokens", "gpt2": "GPT-2, 128 tokens", "resnet50": "ResNet-50, 224 x 224"}
 FUSION_EXAMPLE = "norm-linear-gelu"
-ROUNDS = 7
+ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,15 @@ def draw(comparisons: dict[str, Comparison]) -> Table:
     return table
 
 
+def show(console: Console, title: str, workload: str) -> Comparison:
+    """Compare one workload; says what it is at, and a line when it is done."""
+    with console.status(f"{title}: building, compiling, measuring"):
+        comparison = compare(get(workload).build())
+    speed = comparison.eager_seconds / comparison.lamina_seconds
+    console.print(f"{title}: compiled in {comparison.compile_seconds:.1f} s, {speed:.2f} times eager's speed")
+    return comparison
+
+
 def describe_traffic(example: Comparison) -> str:
     """What the fusion example moves: 40 MB in eager by hand count, 24 at least."""
     eager, ours, least = (
@@ -122,10 +131,8 @@ def main() -> int:
     comparisons = {}
     with torch.no_grad():
         for name, title in NETWORKS.items():
-            with console.status(f"{title}: building, compiling, measuring"):
-                comparisons[title] = compare(get(name).build())
-        with console.status("LayerNorm -> Linear -> GELU"):
-            example = compare(get(FUSION_EXAMPLE).build())
+            comparisons[title] = show(console, title, name)
+        example = show(console, "LayerNorm -> Linear -> GELU", FUSION_EXAMPLE)
     console.print(draw(comparisons))
     console.print(describe_traffic(example), highlight=False)
     everything = [*comparisons.values(), example]
