@@ -88,6 +88,12 @@ def has_too_many_buffers(graph: Graph, first: Group, second: Group) -> str | Non
     return None
 
 
+def has_several_nests(graph: Graph, first: Group, second: Group) -> str | None:
+    if first.parts or second.parts:
+        return "one of them already has several loop nests"
+    return None
+
+
 def stores_partial_value(graph: Graph, first: Group, second: Group) -> str | None:
     """After alignment: each value that is written must be walked over P or over P and R."""
     reduced = first.reduced | second.reduced
@@ -101,7 +107,7 @@ def stores_partial_value(graph: Graph, first: Group, second: Group) -> str | Non
 
 
 BEFORE_ALIGNMENT: tuple[Predicate, ...] = (
-    is_library_call, has_no_elements, needs_memory, makes_cycle, has_too_many_buffers,
+    is_library_call, has_no_elements, needs_memory, makes_cycle, has_too_many_buffers, has_several_nests,
 )  # fmt: skip
 AFTER_ALIGNMENT: tuple[Predicate, ...] = (stores_partial_value,)
 
