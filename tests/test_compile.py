@@ -98,6 +98,10 @@ def test_changed_weights_are_seen() -> None:
     torch.testing.assert_close(fast(x), net(x))
     net.first.weight.data = torch.randn(16, 8)
     torch.testing.assert_close(fast(x), net(x))
+    net.first.weight.data.mul_(3)  # raises no version counter
+    torch.testing.assert_close(fast(x), net(x))
+    net.first.weight.detach().numpy()[:] = 0.25
+    torch.testing.assert_close(fast(x), net(x))
 
 
 @torch.no_grad()

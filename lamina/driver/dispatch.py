@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import copy
 import functools
+import platform
+import sys
 import threading
 import types
 import warnings
@@ -82,7 +84,7 @@ class State:
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         kind = _kind_of_call(self.original, args, kwargs)
-        if kind in self.eager_calls or torch.compiler.is_compiling():
+        if not is_supported_platform() or kind in self.eager_calls or torch.compiler.is_compiling():
             return self.original(*args, **kwargs)
         with self.lock:
             if len(self.entries) >= RECOMPILE_LIMIT:
@@ -145,8 +147,20 @@ class State:
         )
 
 
+@functools.cache
+def is_supported_platform() -> bool:
+    """Linux on x86-64 or aarch64; elsewhere one warning, and every call runs eagerly."""
+    if sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64"):
+        return True
+    here = f"{sys.platform} on {platform.machine()}"
+    warnings.warn(
+        f"lamina compiles on Linux (x86-64, aarch64), not on {here}: calls run eagerly", stacklevel=5
+    )
+    return False
+
+
 def kinds_of(captured: Captured, inputs: list[Any]) -> list[str]:
-    """Of each graph input: an "input" of the call, or a "parameter" or "buffer" that stays from call to call."""
+    """Of each graph input: an "input" of the call, or a "parameter" or "buffer" that lasts."""
     kinds = []
     for source, value in zip(captured.sources, inputs, strict=True):
         lasting = "parameter" if isinstance(value, torch.nn.Parameter) else "buffer"

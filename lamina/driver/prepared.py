@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from lamina.reports.report import GraphReport
+from lamina.runtime.devices.cpu.fingerprint import Fingerprint
 
 Run = Callable[[Sequence[Any]], list[Any]]
 
@@ -17,8 +18,9 @@ class Prepared:
     """Runs `main` with the results of `prepare` appended to its inputs.
 
     `arguments` are the positions of the inputs that `prepare` takes. Its results are kept as long as those
-    tensors are at the same address with the same version counter: an optimizer step, `load_state_dict` and
-    a replaced parameter are seen. Inference tensors have no version; work on them is done on every call.
+    tensors are at the same address with the same version counter and the same fingerprint: an optimizer
+    step, `load_state_dict`, a replaced parameter are seen, and writes through `.data` that change most of a
+    weight. Inference tensors have no version; work on them is done on every call.
     """
 
     def __init__(self, main: Run, prepare: Run, arguments: Sequence[int], report: GraphReport) -> None:
@@ -26,7 +28,7 @@ class Prepared:
         self._prepare = prepare
         self._report = report
         self._lock = threading.Lock()
-        self._kept: tuple[tuple[int, ...], list[Any]] = ((), [])
+        self._kept: tuple[tuple[int, ...], Fingerprint, int, list[Any]] = ((), Fingerprint(()), 0, [])
         entries = ", ".join(f"inputs[{k}].data_ptr(), inputs[{k}]._version" for k in arguments)
         chosen = ", ".join(f"inputs[{k}]" for k in arguments)
         names: dict[str, Any] = {}
@@ -42,23 +44,34 @@ class Prepared:
             version = self._version_of(inputs)
         except RuntimeError:
             return self._main([*inputs, *self._prepare(self._choose(inputs))])
-        known, values = self._kept
-        if version != known:
+        known, fingerprint, seen, values = self._kept
+        if version != known or fingerprint.look() != seen:
             values = self._renew(version, inputs)
         return self._main([*inputs, *values])
 
     def _renew(self, version: tuple[int, ...], inputs: Sequence[Any]) -> list[Any]:
         with self._lock, torch.no_grad():
-            known, values = self._kept
-            if version == known:
+            known, fingerprint, seen, values = self._kept
+            if version == known and fingerprint.look() == seen:
                 return values
             # Free the old copies first: two sets of packed weights need not exist at once.
-            self._kept = ((), [])
+            self._kept = ((), fingerprint, 0, [])
             del values
-            fresh = self._prepare(self._choose(inputs))
-            self._kept = (version, fresh)
+            sources = self._choose(inputs)
+            fingerprint = Fingerprint(
+                [(each.data_ptr(), _bytes_of(each)) for each in sources if is_dense(each)]
+            )
+            seen = fingerprint.look()
+            fresh = self._prepare(sources)
+            self._kept = (version, fingerprint, seen, fresh)
             self._report.prepared_bytes = sum(map(_bytes_of, fresh))
             return fresh
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie side by side from the first on, in any order of dimensions."""
+    span = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.numel() == span + 1
 
 
 def _bytes_of(value: Any) -> int:

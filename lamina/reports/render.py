@@ -27,8 +27,8 @@ def render(explanation: Explanation, *, width: int = 120, color: bool = False) -
 
 def layout(explanation: Explanation) -> RenderableType:
     """The explanation as something rich can print."""
-    parts: list[RenderableType] = [Text(f"{explanation.name}: {_count(len(explanation.graphs), 'graph')}, "
-                                        f"{_count(len(explanation.breaks), 'break')}", style="bold")]  # fmt: skip
+    graphs, breaks = _count(len(explanation.graphs), "graph"), _count(len(explanation.breaks), "break")
+    parts: list[RenderableType] = [Text(f"{explanation.name}: {graphs}, {breaks}", style="bold")]
     for each in explanation.breaks:
         parts.append(Text(f"break [{each['code']}] at {each['location']}: {each['message']}"))
         if each["hint"]:
@@ -41,10 +41,9 @@ def layout(explanation: Explanation) -> RenderableType:
 def _graph(graph: GraphReport) -> list[RenderableType]:
     if graph.eager_reason:
         return [Text(f"\n{graph.name}: runs eagerly: {graph.eager_reason}")]
-    heading = (
-        f"\n{graph.name}: {_count(graph.operations, 'operation')} became {_count(graph.launches, 'kernel launch', 'es')} "
-        f"of {_count(len(graph.kernels), 'kernel')} and {_count(sum(graph.externs.values()), 'library call')}"
-    )
+    kernels = f"{_count(graph.launches, 'kernel launch', 'es')} of {_count(len(graph.kernels), 'kernel')}"
+    calls = _count(sum(graph.externs.values()), "library call")
+    heading = f"\n{graph.name}: {_count(graph.operations, 'operation')} became {kernels} and {calls}"
     parts: list[RenderableType] = [Text(heading, style="bold"), _traffic(graph.traffic), _kernels(graph)]
     if graph.externs:
         calls = ", ".join(f"{name} x{count}" for name, count in sorted(graph.externs.items()))

@@ -224,9 +224,9 @@ class _Writer:
         for value, variable in zip(operation.results, results, strict=True):
             if isinstance(value.type, MemRefType) and value.uses:
                 self.names["restride"] = restride
-                self.lines.append(
-                    f"if {variable}.stride() != {value.type.layout}: {variable} = restride({variable}, {value.type.layout})"
-                )
+                layout = value.type.layout
+                mended = f"{variable} = restride({variable}, {layout})"
+                self.lines.append(f"if {variable}.stride() != {layout}: {mended}")
 
     def _argument(self, callee: str, position: int | str, value: Any) -> str:
         if isinstance(value, Value):
