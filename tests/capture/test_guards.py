@@ -311,3 +311,41 @@ def test_a_capture_does_not_keep_its_arguments_alive():
     items = [torch.ones(3)]
     captured.call((torch.ones(3), items), {})
     assert len(items) == 2
+
+
+def test_roots_of_every_kind():
+    import functools
+
+    net = make_net()
+
+    class Caller:
+        def __call__(self, x):
+            return net(x) + 1
+
+        def method(self, x, k):
+            return net(x) * k
+
+    for function, args in (
+        (net.forward, (X,)),
+        (Caller(), (X,)),
+        (Caller().method, (X, 2)),
+        (functools.partial(Caller().method, k=3), (X,)),
+        (nn.functional.relu, (X,)),
+        (torch.add, (X, 1)),
+    ):
+        captured = trace(function, args, {})
+        assert captured.check(args, {}), captured.explain_failure(args, {})
+        assert torch.equal(captured.call(args, {}), function(*args))
+
+
+def test_compiled_functions_inside_are_entered():
+    class State:
+        def __init__(self, original):
+            self.original = original
+
+    def compiled(x):
+        raise AssertionError("the compiled face is not traced")
+
+    compiled.__lamina__ = State(lambda x: x * 2)
+    captured = trace(lambda x: compiled(x) + 1, (X,), {})
+    assert torch.equal(captured.call((X,), {}), X * 2 + 1)

@@ -25,6 +25,8 @@ from lamina.capture.values.world import World
 
 COMPARING = frozenset(native for native, *_ in COMPARE.values())
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+COMPILED_MARK = "__lamina__"
+"""The attribute by which a compiled function, or a compiled module's class, names its state."""
 OPERATOR_KINDS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 DICT_FACES = (LargeDict, AttributeView)
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -345,8 +347,14 @@ class TracingWorld(World):
         return model if model is not None else super().find_model(callee)
 
     def call(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
-        if type(callee) in OPERATOR_KINDS:
+        kind = type(callee)
+        if kind in OPERATOR_KINDS:
             return self.builder.call(callee, arguments, keywords)
+        compiled = (callee if kind is types.FunctionType else kind).__dict__.get(COMPILED_MARK)
+        if compiled is not None and hasattr(compiled, "original"):
+            # Compiled code inside compiled code is one program: the original is entered.
+            original = compiled.original
+            callee = self.importer.bring(original, Fixed(original, natives.describe_native(callee)))
         return calls.call(self, callee, arguments, keywords)
 
     def call_python(
