@@ -31,6 +31,7 @@ from lamina.ir.compare import equal, text_hash
 from lamina.ir.core import Location, Operation
 from lamina.ir.text import ParseError, parse, parse_module, parse_type, print_module
 from lamina.ir.types import MemRefType, Symbol, TensorType, bf16, f16, f32, f64, i1, i8, i32, index
+from lamina.ir.verify import verify
 
 ATTRIBUTES = [
     "unit",
@@ -343,3 +344,14 @@ def test_unused_types_are_interned() -> None:
     assert parse_type("i1") is i1 and parse_type("index") is index
     assert isinstance(parse('"t.a"() {a = i1} : () -> ()').attributes["a"], TypeAttr)
     assert isinstance(parse('"t.a"() {a = #d.x<y>} : () -> ()').attributes["a"], OpaqueAttr)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_operations_in_ten_seconds() -> None:
+    """Of processor time: reading, verifying and printing."""
+    text = chain(100_000)
+    start = time.process_time()
+    module = parse(text)
+    verify(module, "tensor")
+    print_module(module)
+    assert time.process_time() - start < 10

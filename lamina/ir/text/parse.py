@@ -22,6 +22,10 @@ from lamina.ir.text.read_types import TypeReader
 from lamina.ir.types import Type
 
 VALUE = re.compile(r"%([0-9]+|[A-Za-z$._\-][A-Za-z0-9$._\-]*)(?:#([0-9]+))?")
+PLAIN_HEAD = re.compile(
+    r'(?:%([0-9]+) = )?"([A-Za-z0-9_.$]+)"\(((?:%(?:arg)?[0-9]+(?:, %(?:arg)?[0-9]+)*)?)\)(?![0-9#])'
+)
+"""Results, name and operands as they are printed here, in one step."""
 BLOCK = re.compile(r"\^([0-9]+|[A-Za-z$._\-][A-Za-z0-9$._\-]*)")
 TYPE_ALIAS = re.compile(r"!([A-Za-z_][A-Za-z0-9_$]*)\s*=")
 ATTRIBUTE_ALIAS = re.compile(r"#([A-Za-z_][A-Za-z0-9_$]*)\s*=")
@@ -114,16 +118,7 @@ class Parser:
 
     def _operation(self, block: Block) -> None:
         cursor, start = self.cursor, self.cursor.at
-        results = self._result_names() if cursor.looking_at("%") else []
-        place = cursor.at
-        if not cursor.looking_at('"'):
-            hint = GENERIC_HINT if CUSTOM.match(cursor.text, cursor.at) else ""
-            raise cursor.error("expected an operation's name in quotes", hint=hint)
-        name = cursor.string()
-        if not name or "\0" in name:
-            raise cursor.error("an operation's name must not be empty", place)
-        cursor.expect("(", "to start operands")
-        uses = self._uses()
+        results, name, uses = self._head()
         successors = self._successors() if cursor.looking_at("[") else []
         attributes = {}
         if cursor.accept("<"):
@@ -141,6 +136,32 @@ class Parser:
         self._locate(operation, start)
         block.append(operation)
         self._define(operation, results)
+
+    def _head(self) -> tuple[list[tuple[str, int, int]], str, list[tuple[str, int, int]]]:
+        """An operation up to its operands: `%0 = "name"(%a, %b)`; results, name, uses."""
+        cursor, start = self.cursor, self.cursor.at
+        plain = PLAIN_HEAD.match(cursor.text, start)
+        if plain is not None:
+            result, name, listed = plain.groups()
+            results = [(result, 1, start)] if result is not None else []
+            at = plain.start(3)
+            uses = []
+            for use in listed.split(", ") if listed else ():
+                uses.append((use[1:], 0, at))
+                at += len(use) + 2
+            cursor.at = plain.end()
+            cursor.skip()
+            return results, name, uses
+        results = self._result_names() if cursor.looking_at("%") else []
+        place = cursor.at
+        if not cursor.looking_at('"'):
+            hint = GENERIC_HINT if CUSTOM.match(cursor.text, cursor.at) else ""
+            raise cursor.error("expected an operation's name in quotes", hint=hint)
+        name = cursor.string()
+        if not name or "\0" in name:
+            raise cursor.error("an operation's name must not be empty", place)
+        cursor.expect("(", "to start operands")
+        return results, name, self._uses()
 
     def _result_names(self) -> list[tuple[str, int, int]]:
         """`%a, %b:2 =` as (name, count, offset)."""
