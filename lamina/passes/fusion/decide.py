@@ -1,8 +1,8 @@
 """Choose which nodes share a kernel: greedily, the pair that saves the most predicted time first.
 
-Pairs are a producer and its consumer, or siblings that read one value. Each pair waits in a priority
-queue by what its union would save; a pair whose groups have changed since is asked again. A pair that is
-refused keeps its reason.
+Pairs are a producer and its consumer, siblings that read one value, pieces of one concatenation. Each
+pair waits in a priority queue by what its union would save; a pair whose groups have changed since is
+asked again. A pair that is refused keeps its reason.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Decision:
                 self._try(self._group(node.group), self._group(readers[0].node.group))
 
     def _later_neighbours(self, group: Group) -> Iterator[Group]:
-        """Consumers, and siblings that come later in the program."""
+        """Consumers, siblings that come later in the program, other pieces of the same concatenation."""
         for node in list(group.outputs):
             if node.result is not None:
                 for read in self.graph.readers.get(node.result, ()):
@@ -80,6 +80,14 @@ class Decision:
             later = [node for node in following if node.order >= group.first]
             for node in later[:SIBLING_WINDOW]:
                 yield self._group(node.group)
+        yield from list(self._other_pieces(group))
+
+    def _other_pieces(self, group: Group) -> Iterator[Group]:
+        for node in group.nodes:
+            if node.place is not None:
+                pieces = self.graph.pieces[node.place[0]]
+                for other in pieces[node.place[1] + 1 :][:SIBLING_WINDOW]:
+                    yield self._group(other.group)
 
     def _earlier_neighbours(self, group: Group) -> Iterator[Group]:
         for value in list(group.inputs):

@@ -151,6 +151,7 @@ class Graph:
         self.nodes: list[Node] = []
         self.of_value: dict[Value, Node] = {}
         self.outside: dict[Operation, Node] = {}
+        self.pieces: dict[Operation, list[Node]] = {}
         self.constants: list[Operation] = []
         self.trail = Trail()
         self.readers: dict[Value, list[Read]] = {}
@@ -189,6 +190,7 @@ class Graph:
         node = Node(operation, "copy", order, place=(operation, piece), is_needed_outside=True)
         node.map = fresh_map(shape_of(value))
         self.nodes.append(node)
+        self.pieces.setdefault(operation, []).append(node)
         self._add_read(node, piece, value)
 
     def _add_read(self, node: Node, position: int, value: Value) -> None:
@@ -208,24 +210,19 @@ class Graph:
 
     def _connect(self) -> None:
         previous_effect: Node | None = None
-        copies: dict[Operation, list[Node]] = {}
         for node in self.nodes:
-            if node.kind == "copy":
-                copies.setdefault(node.operation, []).append(node)
             if node.kind == "outside":
-                previous_effect = self._connect_outside(node, copies, previous_effect)
+                previous_effect = self._connect_outside(node, previous_effect)
                 continue
             for read in node.reads:
                 self.readers.setdefault(read.base, []).append(read)
                 is_stored = read.must_be_stored or read.base not in self.of_value
                 self._depend(read.value, node, is_outside=is_stored)
 
-    def _connect_outside(
-        self, node: Node, copies: dict[Operation, list[Node]], previous_effect: Node | None
-    ) -> Node | None:
-        for copy in copies.get(node.operation, ()):
+    def _connect_outside(self, node: Node, previous_effect: Node | None) -> Node | None:
+        for copy in self.pieces.get(node.operation, ()):
             copy.feeds.append(node)
-        if node.operation not in copies:
+        if node.operation not in self.pieces:
             for value in node.operation.operands:
                 self._depend(value, node, is_outside=True)
         if not is_extern(node.operation) or effects(node.operation) is None:
