@@ -85,8 +85,9 @@ def _group_norm(e: Emitter, call: Call) -> Value | None:
     shape, groups = shape_of(value), call["num_groups"]
     if not _is_float_or_none(value, weight, bias) or 0 in shape:
         return None
-    x = e.reshape(e.widen(value), (shape[0], groups, math.prod(shape[1:]) // groups))
-    x = e.reshape(_normalize(e, x, [2], call["eps"]), shape)
+    # Pixels stay dimensions of their own, so that images may lie with their channels innermost.
+    x = e.reshape(e.widen(value), (shape[0], groups, shape[1] // groups, *shape[2:]))
+    x = e.reshape(_normalize(e, x, list(range(2, len(shape) + 1)), call["eps"]), shape)
     return e.cast(_scale_and_shift(e, x, weight, bias, [1]), call.element)
 
 

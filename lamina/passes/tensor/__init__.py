@@ -19,6 +19,7 @@ from lamina.passes.tensor import (
     pack_convolution,
     pack_linear,
     prepare,
+    split_reduction,
 )
 
 CANONICALIZE = Pass(canonicalize.NAME, canonicalize.run, takes="tensor", gives="tensor")
@@ -31,13 +32,14 @@ MERGE_LINEARS = Pass(merge_linears.NAME, merge_linears.run, takes="tensor", give
 PACK_CONVOLUTION = Pass(pack_convolution.NAME, pack_convolution.run, takes="tensor", gives="tensor")
 PACK_LINEAR = Pass(pack_linear.NAME, pack_linear.run, takes="tensor", gives="tensor")
 LAYOUT = Pass(layout.NAME, layout.run, takes="tensor", gives="tensor")
+SPLIT_REDUCTION = Pass(split_reduction.NAME, split_reduction.run, takes="tensor", gives="tensor")
 PREPARE = Pass(prepare.NAME, prepare.run, takes="tensor", gives="tensor")
 
 SIMPLIFY = (CANONICALIZE, CSE)
 PREPARE_WEIGHTS = (
     FOLD_BATCH_NORM, MERGE_LINEARS, PACK_CONVOLUTION, PACK_LINEAR, LAYOUT, *SIMPLIFY, PREPARE,
 )  # fmt: skip
-PASSES = (EXPAND, *SIMPLIFY, *PREPARE_WEIGHTS, DCE)
+PASSES = (*SIMPLIFY, *PREPARE_WEIGHTS, SPLIT_REDUCTION, DCE)
 """The tensor level from import to fusion."""
 REGISTRY = {each.name: each for each in (*PASSES, FOLD)}
 """By name, for pipelines as text."""
