@@ -85,8 +85,8 @@ class Decision:
     def _other_pieces(self, group: Group) -> Iterator[Group]:
         for node in group.nodes:
             if node.place is not None:
-                pieces = self.graph.pieces[node.place[0]]
-                for other in pieces[node.place[1] + 1 :][:SIBLING_WINDOW]:
+                at = node.place[1]
+                for other in self.graph.pieces[node.place[0]][max(at - 2, 0) : at + SIBLING_WINDOW]:
                     yield self._group(other.group)
 
     def _earlier_neighbours(self, group: Group) -> Iterator[Group]:

@@ -20,6 +20,7 @@ from lamina.ir.attributes import UNIT
 from lamina.ir.core import Builder, Operation, Value, lookup
 from lamina.ir.machine import Target
 from lamina.ir.remarks import Remarks
+from lamina.options import Options
 from lamina.passes.fusion.bundle import bundle
 from lamina.passes.fusion.decide import Decision
 from lamina.passes.fusion.emit import emit_kernel
@@ -36,6 +37,9 @@ class Context(Protocol):
     """What this pass needs of the pipeline's context."""
 
     @property
+    def options(self) -> Options: ...
+
+    @property
     def target(self) -> Target: ...
 
     @property
@@ -44,17 +48,25 @@ class Context(Protocol):
 
 def run(module: Operation, context: Context) -> None:
     """The pass: `fuse` with the context's target and remarks."""
-    fuse(module, context.target, context.remarks)
+    fuse(module, context.target, context.remarks, is_joining=context.options.fusion)
 
 
-def fuse(module: Operation, target: Target, remarks: Remarks, source: str = "main") -> None:
-    """Replace the computing operations of `func.func @source` by kernels, in place."""
+def fuse(
+    module: Operation, target: Target, remarks: Remarks, source: str = "main", *, is_joining: bool = True
+) -> None:
+    """Replace the computing operations of `func.func @source` by kernels, in place.
+
+    is_joining: False gives each operation a kernel of its own.
+    """
     function = lookup(module, source)
     prepare(function.body)
     graph = Graph(function.body)
     decision = Decision(graph, target, remarks)
-    groups = bundle(graph, decision.run(), target, remarks)
-    decision.explain_refusals(groups)
+    if is_joining:
+        groups = bundle(graph, decision.run(), target, remarks)
+        decision.explain_refusals(groups)
+    else:
+        groups = decision.groups
     _Rewriting(graph, function).run(groups)
     scatter_in_place(function)
 
