@@ -39,13 +39,6 @@ def setting(
 class Options:
     """How to compile and run. Frozen: make another one with `dataclasses.replace`."""
 
-    target: str = setting(
-        "auto",
-        "the device to compile for; auto = where the inputs are",
-        environment="LAMINA_TARGET",
-        allowed=("auto", "cpu", "null"),
-        changes_code=True,
-    )
     vector_isa: str = setting(
         "auto",
         "the vector instructions that kernels use; auto = the widest this processor has",
@@ -96,12 +89,6 @@ class Options:
         (),
         "print the IR after these passes, separated by commas; all = after each",
         environment="LAMINA_TRACE",
-    )
-    debug: int = setting(
-        0,
-        "how much to say on stderr: 0 nothing, 1 graphs, 2 kernels, 3 IR, 4 LLVM, 5 machine code, 6 guards",
-        environment="LAMINA_DEBUG",
-        allowed=(0, 1, 2, 3, 4, 5, 6),
     )
     progress: bool = setting(
         True,

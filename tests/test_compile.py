@@ -283,3 +283,34 @@ def test_explanation() -> None:
     assert graph.traffic.least <= graph.traffic.lamina <= graph.traffic.eager
     assert set(graph.seconds) >= {"capture", "trace", "fuse", "codegen"}
     assert "kernel" in str(explanation)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"fusion": False},
+        {"fold_weights": False},
+        {"numerics": "eager"},
+        {"vector_isa": "scalar"},
+        {"threads": 1},
+        {"disabled_passes": ["canonicalize", "cse"]},
+        {"verify": True},
+    ],
+    ids=str,
+)
+def test_options_keep_the_meaning(options: dict[str, object]) -> None:
+    net = make_net()
+    x = torch.randn(3, 8)
+    fast = lamina.compile(net, fullgraph=True, options={**options, "cache": False})
+    torch.testing.assert_close(fast(x), net(x))
+
+
+@torch.no_grad()
+def test_fusion_can_be_left_out() -> None:
+    def program(x: Tensor) -> Tensor:
+        return torch.sigmoid(x) * 2 + x
+
+    x = torch.randn(7)
+    torch.testing.assert_close(lamina.compile(program, options={"fusion": False})(x), program(x))
+    assert lamina.counters()["kernels"] > 1

@@ -304,6 +304,6 @@ def _compile_module(
         )  # fmt: skip
 
     kind = types.new_class(base.__name__, (base,), {}, fill)
-    compiled = object.__new__(kind)
+    compiled: torch.nn.Module = object.__new__(kind)
     compiled.__dict__ = original.__dict__
-    return compiled  # type: ignore[no-any-return]
+    return compiled

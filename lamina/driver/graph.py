@@ -105,7 +105,7 @@ def lower_graph(module: Operation, traced: Traced, context: Context, watch: Watc
     manager.run(module, context)
     kernels = STORE.kernels(kernel_functions(module), context, cache, watch)
     with watch.stage("program"):
-        main = Executor(pipeline.make_program(module, "main"), kernels)
+        main = Executor(pipeline.make_program(module, "main"), kernels, options.threads)
         prepare = pipeline.make_program(module, "prepare") if pipeline.has_prepare(module) else None
     with watch.stage("describe"):
         pipeline.describe(module, report, eager_bytes)

@@ -21,7 +21,7 @@ from lamina.errors import CompilerBug
 from lamina.ir.attributes import STORAGE, DenseElementsAttr, plain
 from lamina.ir.core import Operation, Value
 from lamina.ir.ops.aten import arguments
-from lamina.ir.types import MemRefType
+from lamina.ir.types import MemRefType, static_sizes
 from lamina.runtime.devices.cpu import memory
 from lamina.runtime.dtypes import TO_TORCH
 from lamina.runtime.library_calls import callable_for, convert
@@ -45,10 +45,12 @@ class State:
 class Executor:
     """A program ready to run: `executor(inputs) -> outputs`, flat lists of tensors.
 
-    `source` is the Python it runs, for people to read.
+    threads: how many a kernel uses, torch's number when 0. `source` is the Python it runs, for people to
+    read.
     """
 
-    def __init__(self, program: Operation, kernels: Mapping[str, Kernel]) -> None:
+    def __init__(self, program: Operation, kernels: Mapping[str, Kernel], threads: int = 0) -> None:
+        self._threads = threads
         writer = _Writer(program, kernels)
         writer.write()
         self.source = writer.source()
@@ -68,7 +70,7 @@ class Executor:
             state = State(self._slots, self.arena_bytes)
             self._prepare_state(state)
         try:
-            return self._run(inputs, state, torch.get_num_threads())
+            return self._run(inputs, state, self._threads or torch.get_num_threads())
         finally:
             self._free.append(state)
 
@@ -272,7 +274,7 @@ def restride(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
 def constant_tensor(value: DenseElementsAttr) -> torch.Tensor:
     """A constant's tensor."""
     element = value.type.element
-    shape = tuple(int(size) for size in value.type.shape)
+    shape = static_sizes(value.type.shape)
     flat = torch.from_numpy(np.frombuffer(value.bytes_, STORAGE[element.name]).copy())
     dtype = TO_TORCH[element]
     if flat.dtype != dtype:
