@@ -107,7 +107,6 @@ UNARY = [
     *(torch.asinh, torch.acosh, torch.atanh, torch.erf, torch.erfc, torch.reciprocal, torch.sigmoid),
     *(torch.isnan, torch.isinf, torch.isfinite, torch.logical_not, torch.bitwise_not, torch.relu, torch.exp2),
     *(
-        F.gelu,
         F.silu,
         F.mish,
         F.softplus,
