@@ -30,14 +30,19 @@ def load_machine():
     return lambda: Machine(all_handlers(), World()), TracingStopped
 
 
+PROGRAM_FILES = ("programs_control", "programs_classes", "programs_library", "programs_state")
+
+
 def load_programs():
-    specification = importlib.util.spec_from_file_location(
-        "plain_programs", ROOT / "tests/capture/programs.py"
-    )
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["plain_programs"] = module
-    specification.loader.exec_module(module)
-    return module.PROGRAMS
+    """All plain programs, loaded without the package they lie in."""
+    programs = []
+    for name in PROGRAM_FILES:
+        specification = importlib.util.spec_from_file_location(name, ROOT / f"tests/capture/{name}.py")
+        module = importlib.util.module_from_spec(specification)
+        sys.modules[name] = module
+        specification.loader.exec_module(module)
+        programs += module.PROGRAMS
+    return programs
 
 
 def observe(run):

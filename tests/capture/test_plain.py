@@ -10,25 +10,19 @@ import pytest
 
 from lamina.capture import trace
 from lamina.errors import Unsupported
-from tests.capture import programs
-from tests.capture.run_plain import load_machine, observe
+from tests.capture.run_plain import load_machine, load_programs, observe
 
 HERE = pathlib.Path(__file__).parent
+PROGRAMS = load_programs()
 
 
-@pytest.mark.parametrize("program", programs.PROGRAMS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_machine_gives_what_cpython_gives(program):
     make_machine, _ = load_machine()
     assert observe(lambda: make_machine().world.call(program, (), {})) == observe(program)
 
 
-MAY_STOP = {
-    # A reason each; all others are taken whole.
-    "bad_calls": "raises",
-}
-
-
-@pytest.mark.parametrize("program", programs.PROGRAMS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_traced_program_gives_the_same_or_stops(program):
     expected = observe(program)
     try:

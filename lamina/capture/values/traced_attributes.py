@@ -1,0 +1,177 @@
+"""Attributes of a traced program: outside ones are guarded when read and recorded when written."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import torch
+
+from lamina.capture.machine.signals import MISSING, Value, stop
+from lamina.capture.sources import Attribute, ClassEntry, Field, Fixed, Global, Item
+from lamina.capture.values import attributes
+from lamina.capture.values.attribute_view import AttributeView
+from lamina.capture.values.attributes import find_in_type
+from lamina.capture.values.tensor import TensorValue
+from lamina.capture.values.traced_names import TracedNames
+from lamina.capture.values.trust import is_trusted_module
+
+MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+
+
+class TracedAttributes(TracedNames):
+    """How a trace reads and writes attributes."""
+
+    def load_attribute(self, owner: Value, name: str) -> Value:
+        kind = type(owner)
+        if kind is TensorValue:
+            return self._load_tensor_attribute(owner, name)
+        if kind is types.FunctionType:
+            return self._load_function_attribute(owner, name)
+        if kind is types.ModuleType or issubclass(kind, types.ModuleType):
+            return self._load_module_attribute(owner, name)
+        if issubclass(kind, torch.nn.Module):
+            found = self._load_module_entry(owner, kind, name)
+            if found is not MISSING:
+                return found
+        if kind is types.MethodType and not hasattr(types.MethodType, name):
+            return self.load_attribute(owner.__func__, name)
+        return attributes.load_attribute(self, owner, name)
+
+    def _load_module_entry(self, owner: torch.nn.Module, kind: type, name: str) -> Value:
+        """A parameter, buffer or submodule of a module from outside, or MISSING.
+
+        Module.__setattr__ keeps names in its tables and own attributes apart, so no guard says that the name
+        is not an own attribute.
+        """
+        state = self.importer.states.get(id(owner))
+        if state is None or name in state.known or name in owner.__dict__:
+            return MISSING
+        if find_in_type(kind, "__getattr__") is not torch.nn.Module.__getattr__:
+            return MISSING
+        if find_in_type(kind, name) is not MISSING:
+            return MISSING
+        if find_in_type(kind, "__getattribute__") is not object.__getattribute__:
+            return MISSING
+        for table in MODULE_TABLES:
+            entries = self.read_instance_raw(owner, table)
+            if entries is not MISSING and entries is not None and name in entries:
+                return self.read_entry(owner, entries, table, name)
+        return MISSING
+
+    def _load_tensor_attribute(self, owner: TensorValue, name: str) -> Value:
+        if owner.real is not None and owner.source is not None:
+            own = owner.real.__dict__ if hasattr(owner.real, "__dict__") else {}
+            if name in own:
+                return self.importer.bring(own[name], Attribute(owner.source, name))
+            if name == "grad":
+                return self.importer.bring(owner.real.grad, Field(owner.source, "grad"))
+        return owner.read_attribute(name)
+
+    def _load_function_attribute(self, owner: types.FunctionType, name: str) -> Value:
+        value = getattr(owner, name)
+        if id(owner) in self.functions or name not in owner.__dict__:
+            return value
+        is_trusted = is_trusted_module(owner.__module__)
+        return self.importer.bring(value, Attribute(Fixed(owner, owner.__qualname__), name), is_trusted)
+
+    def _load_module_attribute(self, owner: types.ModuleType, name: str) -> Value:
+        entries = owner.__dict__
+        if name not in entries:
+            value = getattr(owner, name)
+            if name not in entries:
+                return value
+        written = self.globals_written.get(id(entries))
+        if written is not None and name in written[1]:
+            return written[1][name]
+        return self.importer.bring(entries[name], Global(entries, name), is_trusted_module(owner.__name__))
+
+    def read_instance(self, owner: Value, name: str) -> Value:
+        state = self.importer.states.get(id(owner))
+        if state is not None:
+            return self.importer.read_attribute(state, name)
+        return super().read_instance(owner, name)
+
+    def read_instance_raw(self, owner: Value, name: str) -> Value:
+        """An own attribute without guards: for tables whose use is guarded entry by entry."""
+        state = self.importer.states.get(id(owner))
+        if state is None:
+            return super().read_instance(owner, name)
+        if name in state.known:
+            return state.known[name]
+        entries = object.__getattribute__(owner, "__dict__")
+        value = entries.get(name, MISSING)
+        copied = self.importer.copies.get(id(value))
+        return value if copied is None else copied.copy
+
+    def read_entry(self, module: Value, entries: Any, table: str, name: str) -> Value:
+        """One entry of a module's table of parameters, buffers or submodules."""
+        if id(module) not in self.importer.states or id(entries) in self.importer.copy_ids:
+            return entries[name]
+        state = self.importer.states[id(module)]
+        if table in state.known:
+            return entries[name]
+        label = f"{state.source.describe()}.{table}"
+        if isinstance(state.source, Fixed):
+            return self.importer.bring(entries[name], Item(Fixed(entries, label), name))
+        return self.importer.bring(entries[name], Item(Attribute(state.source, table), name))
+
+    def read_class_value(self, holder: type, name: str, raw: Value) -> Value:
+        if id(holder) in self.classes:
+            return raw
+        return self.importer.bring(raw, ClassEntry(holder, name), is_trusted_module(holder.__module__))
+
+    def bind_descriptor(self, raw: Value, holder: type, name: str, owner: Value, kind: type) -> Value:
+        raw_kind = type(raw)
+        if raw_kind in (types.GetSetDescriptorType, types.MemberDescriptorType) and owner is not None:
+            return self._read_native_field(raw, name, owner, kind)
+        if not is_trusted_module(holder.__module__) and id(holder) not in self.classes:
+            is_first = (
+                raw_kind is types.FunctionType and type(kind) is type and find_in_type(kind, name) is raw
+            )
+            if is_first and owner is not kind:
+                self.guards.identity(Field(Fixed(kind, kind.__qualname__), name), raw)
+            elif raw_kind in (types.FunctionType, classmethod, staticmethod, property):
+                self.guards.identity(ClassEntry(holder, name), raw)
+        return attributes.bind_descriptor(self, raw, holder, name, owner, kind)
+
+    def _read_native_field(self, raw: Any, name: str, owner: Value, kind: type) -> Value:
+        state = self.importer.states.get(id(owner))
+        if state is None:
+            return raw.__get__(owner, kind)
+        if name == "__dict__":
+            return AttributeView(self.importer, state)
+        if name == "__class__":
+            return type(owner)
+        if name in state.known:
+            return state.known[name]
+        value = self.importer.bring(raw.__get__(owner, kind), Field(state.source, name))
+        state.known[name] = state.read[name] = value
+        return value
+
+    def write_instance(self, owner: Value, name: str, value: Value) -> None:
+        state = self.importer.states.get(id(owner))
+        if state is not None:
+            state.known[name] = value
+            return
+        self._refuse_shared(owner, name)
+        super().write_instance(owner, name, value)
+
+    def erase_instance(self, owner: Value, name: str) -> None:
+        state = self.importer.states.get(id(owner))
+        if state is None:
+            self._refuse_shared(owner, name)
+            super().erase_instance(owner, name)
+            return
+        if self.importer.read_attribute(state, name) is MISSING:
+            raise AttributeError(name)
+        self.importer.erase_attribute(state, name)
+
+    def _refuse_shared(self, owner: Value, name: str) -> None:
+        """Objects that many programs share are not written while tracing."""
+        kind = type(owner)
+        if kind is TensorValue:
+            stop("tensor-attribute", f"the attribute {name} of a tensor is set")
+        made_here = id(owner) in self.functions or id(owner) in self.classes
+        if (issubclass(kind, type) or kind in (types.FunctionType, types.ModuleType)) and not made_here:
+            stop("shared-object", f"the attribute {name} of {getattr(owner, '__name__', owner)} is set")

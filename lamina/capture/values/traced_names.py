@@ -1,0 +1,130 @@
+"""Names of a traced program: globals, cells and defaults are read with guards, writes are recorded."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import torch
+
+from lamina.capture.graph_builder import GraphBuilder
+from lamina.capture.guards import GuardSet
+from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
+from lamina.capture.sources import CellContents, Field, Fixed, Global, Item
+from lamina.capture.values.outside import IMMUTABLE, Importer
+from lamina.capture.values.trust import is_library_file, is_trusted_module
+from lamina.capture.values.world import World
+
+
+class TracedNames(World):
+    """The state of one trace, and how it reads and writes names."""
+
+    def __init__(self) -> None:
+        self.guards = GuardSet()
+        self.builder = GraphBuilder(self)
+        self.importer = Importer(self, self.guards)
+        self.effects: list[tuple[Any, tuple[Value, ...], dict[str, Value]]] = []
+        self.autocasts: list[tuple[Any, Any, torch.fx.Node]] = []
+        self.cells: dict[int, types.CellType] = {}
+        self.cell_writes: dict[int, tuple[types.CellType, Value]] = {}
+        self.functions: dict[int, types.FunctionType] = {}
+        self.classes: dict[int, type] = {}
+        self.globals_written: dict[int, tuple[dict[str, Value], dict[str, Value]]] = {}
+        self.hook_tables: dict[int, Any] = {}
+        self.defaults: dict[int, tuple[tuple[Value, ...], dict[str, Value]]] = {}
+
+    def is_user_file(self, name: str) -> bool:
+        return not is_library_file(name)
+
+    def read_globals(self, frame: Any) -> dict[str, Value]:
+        stop("globals", "globals() is used as a dict")
+
+    def load_global(self, frame: Any, name: str) -> Value:
+        entries = frame.global_names
+        written = self.globals_written.get(id(entries))
+        if written is not None and name in written[1]:
+            value = written[1][name]
+            if value is UNBOUND:
+                raise NameError(f"name {name!r} is not defined", name=name)
+            return value
+        value = entries.get(name, MISSING)
+        is_trusted = is_trusted_module(entries.get("__name__"))
+        if value is not MISSING:
+            return self.importer.bring(value, Global(entries, name), is_trusted)
+        value = frame.builtins.get(name, MISSING)
+        if value is MISSING:
+            raise NameError(f"name {name!r} is not defined", name=name)
+        if not is_trusted:
+            self.importer.guard_absent_key(Fixed(entries, f"globals of {entries.get('__name__')}"), name)
+        return value
+
+    def store_global(self, frame: Any, name: str, value: Value) -> None:
+        entries = frame.global_names
+        self.globals_written.setdefault(id(entries), (entries, {}))[1][name] = value
+
+    def delete_global(self, frame: Any, name: str) -> None:
+        self.load_global(frame, name)
+        self.store_global(frame, name, UNBOUND)
+
+    def note_cell(self, cell: types.CellType) -> None:
+        self.cells[id(cell)] = cell
+
+    def note_function(self, function: types.FunctionType) -> None:
+        self.functions[id(function)] = function
+
+    def note_class(self, kind: type) -> None:
+        self.classes[id(kind)] = kind
+
+    def load_cell(self, cell: types.CellType) -> Value:
+        if id(cell) in self.cells:
+            return super().load_cell(cell)
+        written = self.cell_writes.get(id(cell))
+        if written is not None:
+            return written[1]
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            return UNBOUND
+        return self.importer.bring(value, CellContents(cell, ""))
+
+    def store_cell(self, cell: types.CellType, value: Value) -> None:
+        if id(cell) in self.cells:
+            cell.cell_contents = value
+        else:
+            self.cell_writes[id(cell)] = (cell, value)
+
+    def delete_cell(self, cell: types.CellType) -> None:
+        if id(cell) in self.cells:
+            del cell.cell_contents
+        else:
+            self.cell_writes[id(cell)] = (cell, UNBOUND)
+
+    def read_defaults(self, function: types.FunctionType) -> tuple[tuple[Value, ...], dict[str, Value]]:
+        if id(function) in self.functions:
+            return super().read_defaults(function)
+        found = self.defaults.get(id(function))
+        if found is None:
+            found = self.defaults[id(function)] = self._bring_defaults(function)
+        return found
+
+    def _bring_defaults(self, function: types.FunctionType) -> tuple[tuple[Value, ...], dict[str, Value]]:
+        source = Fixed(function, function.__qualname__)
+        is_trusted = is_trusted_module(function.__module__)
+        if not is_trusted:
+            self.guards.identity(Field(source, "__code__"), function.__code__)
+            self.guards.identity(Field(source, "__defaults__"), function.__defaults__)
+            self.guards.identity(Field(source, "__kwdefaults__"), function.__kwdefaults__)
+        positional = tuple(
+            value
+            if type(value) in IMMUTABLE
+            else self.importer.bring(value, Item(Field(source, "__defaults__"), index))
+            for index, value in enumerate(function.__defaults__ or ())
+        )
+        named = {
+            name: self.importer.bring(value, Item(Field(source, "__kwdefaults__"), name), is_trusted)
+            for name, value in (function.__kwdefaults__ or {}).items()
+        }
+        return positional, named
+
+    def import_module(self, name: str, names: Value, level: int, frame: Any) -> Value:
+        return __import__(name, frame.global_names, None, names, level)

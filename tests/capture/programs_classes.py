@@ -1,0 +1,318 @@
+"""Plain programs about classes, descriptors, operators, iteration and text."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import enum
+import functools
+import itertools
+import math
+import operator
+from typing import NamedTuple
+
+
+def _error(function):
+    try:
+        return function()
+    except Exception as error:
+        return type(error).__name__
+
+
+def _message(function):
+    try:
+        return function()
+    except Exception as error:
+        return str(error).split(" (expected")[0], type(error).__name__
+
+
+def _two(x):
+    a, b = x
+    return a, b
+
+
+def classes_and_super():
+    class Base:
+        kind = "base"
+
+        def __init__(self, x):
+            self.x = x
+
+        def describe(self):
+            return f"{self.kind}:{self.x}"
+
+        @classmethod
+        def make(cls, x):
+            return cls(x + 1)
+
+        @staticmethod
+        def twice(x):
+            return 2 * x
+
+    class Left(Base):
+        kind = "left"
+
+        def describe(self):
+            return "L" + super().describe()
+
+    class Right(Base):
+        def describe(self):
+            return "R" + super().describe()
+
+    class Both(Left, Right):
+        def __init__(self, x):
+            super().__init__(x)
+            self.y = self.twice(x)
+
+    both = Both.make(1)
+    return (
+        both.describe(),
+        both.y,
+        Base.make(3).describe(),
+        super(Left, both).describe(),
+        Both.__mro__[1].__name__,
+    )
+
+
+def properties_and_descriptors():
+    class Celsius:
+        def __get__(self, instance, owner):
+            if instance is None:
+                return self
+            return instance.raw - 273
+
+        def __set__(self, instance, value):
+            instance.raw = value + 273
+
+    class Room:
+        temperature = Celsius()
+
+        def __init__(self):
+            self.log = []
+
+        @property
+        def label(self):
+            return f"{self.temperature}C"
+
+        @label.setter
+        def label(self, text):
+            self.temperature = int(text[:-1])
+
+        @functools.cached_property
+        def expensive(self):
+            self.log.append("computed")
+            return self.raw * 2
+
+    room = Room()
+    room.temperature = 20
+    first = room.label
+    room.label = "25C"
+    values = room.expensive, room.expensive
+    try:
+        Room.missing
+    except AttributeError as error:
+        missing = str(error)
+    return first, room.raw, values, room.log, missing, isinstance(Room.temperature, Celsius)
+
+
+def property_without_setter():
+    class A:
+        @property
+        def x(self):
+            return 1
+
+    a = A()
+    try:
+        a.x = 2
+    except AttributeError:
+        return "refused"
+
+
+def dynamic_attributes():
+    class Record:
+        def __init__(self):
+            self.__dict__["store"] = {}
+
+        def __getattr__(self, name):
+            if name in self.store:
+                return self.store[name]
+            raise AttributeError(name)
+
+        def __setattr__(self, name, value):
+            self.store[name] = value
+
+        def __delattr__(self, name):
+            del self.store[name]
+
+    r = Record()
+    r.a = 1
+    r.b = 2
+    del r.b
+    return r.a, hasattr(r, "b"), getattr(r, "c", "default"), sorted(vars(r)), r.store
+
+
+def getattribute_override():
+    class Spy:
+        log = []  # noqa: RUF012
+
+        def __getattribute__(self, name):
+            Spy.log.append(name)
+            return object.__getattribute__(self, name)
+
+        def method(self):
+            return 5
+
+    spy = Spy()
+    spy.x = 3
+    return spy.x + spy.method(), Spy.log
+
+
+def operators_overloaded():
+    class V:
+        def __init__(self, *c):
+            self.c = c
+
+        def __add__(self, other):
+            return V(*map(operator.add, self.c, other.c)) if isinstance(other, V) else NotImplemented
+
+        def __radd__(self, other):
+            return V(*(other + x for x in self.c))
+
+        def __mul__(self, k):
+            return V(*(x * k for x in self.c))
+
+        def __iadd__(self, other):
+            self.c = (self + other).c
+            return self
+
+        def __eq__(self, other):
+            return isinstance(other, V) and self.c == other.c
+
+        def __lt__(self, other):
+            return self.c < other.c
+
+        def __neg__(self):
+            return self * -1
+
+        def __len__(self):
+            return len(self.c)
+
+        def __getitem__(self, i):
+            return self.c[i]
+
+        def __contains__(self, x):
+            return x in self.c
+
+        def __bool__(self):
+            return any(self.c)
+
+        def __call__(self, x):
+            return x + self.c[0]
+
+        def __repr__(self):
+            return f"V{self.c}"
+
+        def __hash__(self):
+            return hash(self.c)
+
+    a, b = V(1, 2), V(3, 4)
+    c = a + b
+    same = a
+    a += b
+    try:
+        a + "x"
+    except TypeError as error:
+        message = str(error)
+    return (
+        repr(c), repr(10 + a), repr(-b), a is same, c == a, c != a, sorted([b, c]).__repr__(), len(a),
+        list(a), 4 in b, bool(V(0, 0)), a(1), message, {b: 1}[V(3, 4)], f"{a!r:>10}|", f"{b}", a > b, max(b, c)[0],
+    )  # fmt: skip
+
+
+def comparison_reflection():
+    class A:
+        def __gt__(self, other):
+            return "A.gt"
+
+        def __le__(self, other):
+            return NotImplemented
+
+    class B(A):
+        def __lt__(self, other):
+            return "B.lt"
+
+    return A() > 1, 1 < A(), A() > B(), _error(lambda: A() <= 1)
+
+
+def iteration_protocols():
+    class Countdown:
+        def __init__(self, n):
+            self.n = n
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if self.n == 0:
+                raise StopIteration
+            self.n -= 1
+            return self.n
+
+    class Old:
+        def __getitem__(self, i):
+            if i > 2:
+                raise IndexError
+            return i * i
+
+    class Fresh:
+        def __iter__(self):
+            yield from "abc"
+
+    a, *rest = Countdown(4)
+    return (
+        list(Countdown(3)), a, rest, list(Old()), tuple(Fresh()), 4 in Old(), "b" in Fresh(),
+        list(zip(Countdown(2), Old())), [*Fresh(), *Old()], sorted(Fresh(), reverse=True), list(enumerate(Old(), 1)),
+        dict.fromkeys(Fresh(), 0), "".join(Fresh()), set(Old()) == {0, 1, 4},
+    )  # fmt: skip
+
+
+def unpacking():
+    (a, b), c, *d = (1, 2), 3, 4, 5
+    *e, f = "xyz"
+    first, *_, last = range(5)
+    errors = [_message(lambda: _two([1])), _message(lambda: _two([1, 2, 3])), _message(lambda: _two(3))]
+    return a, b, c, d, e, f, first, last, errors
+
+
+def strings_and_formats():
+    name, value = "pi", math.pi
+    width = 10
+    return (
+        f"{name}={value:.3f}", f"{value!r:>{width}.6}", f"{name!s:^6}|", f"{'é'!a}", "%s-%d" % ("a", 3),
+        "{:>5}{x}".format("q", x=1), f"{value=:.2f}", "a,b".split(","), "x".join(["1", "2"]), f"{{}}", "abc"[::-1],
+        str(12), repr("a'b"), f"{1 if name else 2}", "Ab".swapcase(), str(b"ab", "ascii"),
+    )  # fmt: skip
+
+
+def walrus_and_conditions():
+    data = [3, 8, 1]
+    found = [y for x in data if (y := x * 2) > 4]
+    if (n := len(data)) > 2 and not n == 4 or n is None:
+        n += 1
+    return found, y, n, 1 < n < 5, None or "x", "a" and 0, n if n else -n
+
+
+PROGRAMS = [
+    classes_and_super,
+    properties_and_descriptors,
+    property_without_setter,
+    dynamic_attributes,
+    getattribute_override,
+    operators_overloaded,
+    comparison_reflection,
+    iteration_protocols,
+    unpacking,
+    strings_and_formats,
+    walrus_and_conditions,
+]
