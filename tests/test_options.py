@@ -60,7 +60,7 @@ def test_caller_wins_over_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "text"), [("LAMINA_THREADS", "two"), ("LAMINA_CACHE", "maybe"), ("LAMINA_TARGET", "x")]
+    ("variable", "text"), [("LAMINA_THREADS", "two"), ("LAMINA_CACHE", "maybe"), ("LAMINA_VECTOR_ISA", "x")]
 )
 def test_bad_environment_names_the_variable(
     monkeypatch: pytest.MonkeyPatch, variable: str, text: str
