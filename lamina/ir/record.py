@@ -43,7 +43,8 @@ class OpRecord:
     `operands` and `results` are counts, None for any number. `infer` gives the result types from the
     operand types and attributes. `meaning` takes NumPy arrays (and the operation's plain attributes as
     keywords) and gives an array or a tuple of arrays. `expand` spells an elementwise operation in terms
-    of others, for back ends that lack it. `verify` raises ValueError with what is wrong.
+    of others, for back ends that lack it. `verify` raises ValueError with what is wrong. `implied`
+    attributes say nothing new here, yet MLIR wants them: text has them, operations do not.
     """
 
     name: str
@@ -58,6 +59,7 @@ class OpRecord:
     expand: Expand | None = None
     verify: Callable[[Operation], None] | None = None
     optional: tuple[str, ...] = field(default=())
+    implied: tuple[tuple[str, Attribute], ...] = ()
 
     @property
     def dialect(self) -> str:

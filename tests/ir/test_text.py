@@ -238,6 +238,15 @@ def test_aliases_comments_and_several_at_the_top() -> None:
     assert second.result.type is MemRefType.get((4,), f32)
 
 
+def test_implied_attributes_are_only_in_text() -> None:
+    sizes = "static_offsets = array<i64: 1>, static_sizes = array<i64: 2>, static_strides = array<i64: 1>"
+    text = f'%0 = "t.x"() : () -> tensor<4xf32>\n%1 = "tensor.extract_slice"(%0) {{{sizes}}} : (tensor<4xf32>) -> '
+    module = parse(text + "tensor<2xf32>")
+    printed = print_module(module)
+    assert "operandSegmentSizes = array<i32: 1, 0, 0, 0>" in printed
+    assert equal(parse(printed), module) and "operandSegmentSizes" not in module.body.terminator.attributes
+
+
 def test_properties_join_attributes() -> None:
     found = parse('"t.a"() <{x = 1}> {y = 2} : () -> ()').attributes
     assert found == {"x": IntegerAttr(1), "y": IntegerAttr(2)}

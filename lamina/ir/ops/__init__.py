@@ -23,6 +23,7 @@ from lamina.ir.record import COMMUTATIVE, ELEMENTWISE, PURE, OpRecord
 DIALECTS = (func, cf, arith, math, tensor, lamina, linalg, memref, scf, vector, llvm, program, aten)
 
 RECORDS: dict[str, OpRecord] = {record.name: record for dialect in DIALECTS for record in dialect.RECORDS}
+IMPLIED = {name: found.implied for name, found in RECORDS.items() if found.implied}
 OWN_DIALECTS = frozenset(record.dialect for record in RECORDS.values())
 
 

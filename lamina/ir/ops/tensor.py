@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from lamina.ir.attributes import Attribute, plain
+from lamina.ir.attributes import Attribute, DenseArrayAttr, plain
 from lamina.ir.core import Operation
 from lamina.ir.record import PURE, OpRecord
-from lamina.ir.types import TensorType, Type, element_count
+from lamina.ir.types import TensorType, Type, element_count, i32
 
 Array = Any
 
@@ -85,7 +85,8 @@ RECORDS = (
     OpRecord("tensor.empty", 0, 1, frozenset({PURE})),
     OpRecord(
         "tensor.extract_slice", 1, 1, frozenset({PURE}), ("static_offsets", "static_sizes", "static_strides"),
-        infer=infer_slice, meaning=slice_meaning, verify=_verify_slice, optional=("operandSegmentSizes",),
+        infer=infer_slice, meaning=slice_meaning, verify=_verify_slice,
+        implied=(("operandSegmentSizes", DenseArrayAttr((1, 0, 0, 0), i32)),),
     ),
     OpRecord(
         "tensor.concat", None, 1, frozenset({PURE}), ("dim",), infer=infer_concat,

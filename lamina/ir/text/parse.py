@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from lamina.ir.core import UNKNOWN, Block, Location, Operation, Region
-from lamina.ir.ops import record
+from lamina.ir.ops import IMPLIED, record
 from lamina.ir.record import ISOLATED
 from lamina.ir.text.cursor import Cursor, ParseError
 from lamina.ir.text.names import Names
@@ -127,6 +127,8 @@ class Parser:
         regions = self._regions(name) if cursor.looking_at("(") else []
         if cursor.looking_at("{"):
             attributes.update(self.attributes.read_dictionary())
+        if name in IMPLIED:
+            attributes = {key: each for key, each in attributes.items() if (key, each) not in IMPLIED[name]}
         cursor.expect(":", "before the operation's type")
         named = sum(count for _, count, _ in results)
         inputs, outputs = self._signature(len(uses), named, start)

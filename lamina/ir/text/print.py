@@ -30,6 +30,7 @@ from lamina.ir.attributes import (
     decode_scalar,
 )
 from lamina.ir.core import Block, Location, Operation, Region, Value
+from lamina.ir.ops import IMPLIED
 from lamina.ir.text.cursor import escape
 from lamina.ir.text.floats import float_to_text
 from lamina.ir.types import ScalarType, Type, f64, i1, i64
@@ -211,7 +212,10 @@ class Printer:
         return text
 
     def _tail(self, operation: Operation) -> str:
-        text = f" {dictionary_to_text(sorted(operation.attributes.items()))}" if operation.attributes else ""
+        entries = list(operation.attributes.items())
+        if operation.name in IMPLIED:
+            entries += [each for each in IMPLIED[operation.name] if each[0] not in operation.attributes]
+        text = f" {dictionary_to_text(sorted(entries, key=_name_of))}" if entries else ""
         inputs = ", ".join([self._type(value.type) for value in operation._operands])
         outputs = ", ".join([self._type(value.type) for value in operation.results])
         if len(operation.results) != 1 or outputs.startswith("("):
@@ -242,6 +246,10 @@ class Printer:
                 self._lines.append(f"{indent}{self._blocks[block]}{arguments}:")
             for operation in block:
                 self._operation(operation, inner)
+
+
+def _name_of(entry: tuple[str, Attribute]) -> str:
+    return entry[0]
 
 
 def _is_successor(block: Block) -> bool:
