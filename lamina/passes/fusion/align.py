@@ -39,7 +39,8 @@ def _align(graph: Graph, producer: Group, consumer: Group) -> str | None:
                 f"{read.node.name} reads {source.name} at positions that cannot be followed into its kernel"
             )
         pairs.append((source.map, walked))
-    union = Union(producer.atoms, consumer.atoms, graph.trail)
+    keeps_left = len(producer.nodes) >= len(consumer.nodes)
+    union = Union(producer.atoms, consumer.atoms, graph.trail, keeps_left=keeps_left)
     pairs.sort(key=lambda pair: -min(len(flatten(pair[0])), len(flatten(pair[1]))))
     for position, (left, right) in enumerate(pairs):
         if not unify_maps(union, left, right):

@@ -132,12 +132,19 @@ def divide(walk: Iterable[Atom], sizes: Sequence[int], trail: Trail) -> list[Wal
 
 
 class Union:
-    """Atoms of two kernels being made equal. Two different atoms of one kernel never become equal."""
+    """Atoms of two kernels being made equal. Two different atoms of one kernel never become equal.
 
-    __slots__ = ("left", "matched", "right", "trail")
+    `keeps_left`: which side's atoms stand for both afterwards. The larger kernel's should, so that chains of
+    links stay short.
+    """
 
-    def __init__(self, left: Iterable[Atom], right: Iterable[Atom], trail: Trail) -> None:
+    __slots__ = ("keeps_left", "left", "matched", "right", "trail")
+
+    def __init__(
+        self, left: Iterable[Atom], right: Iterable[Atom], trail: Trail, *, keeps_left: bool = False
+    ) -> None:
         self.trail = trail
+        self.keeps_left = keeps_left
         self.left = set(resolve(left))
         self.right = set(resolve(right))
         self.matched: set[Atom] = set()
@@ -182,9 +189,15 @@ class Union:
     def _match(self, one: Atom, other: Atom) -> bool:
         if one not in self.left or other not in self.right or other in self.matched:
             return False
-        self.trail.link(one, (other,))
         self.left.discard(one)
-        self.matched.add(other)
+        if self.keeps_left:
+            self.trail.link(other, (one,))
+            self.right.discard(other)
+            self.right.add(one)
+            self.matched.add(one)
+        else:
+            self.trail.link(one, (other,))
+            self.matched.add(other)
         return True
 
     def unmatched(self) -> tuple[set[Atom], set[Atom]]:

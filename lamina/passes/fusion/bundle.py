@@ -64,7 +64,7 @@ def _join(small: Group, host: Group) -> None:
     host.parts.append(part)
     for node in small.nodes:
         node.group = host
-    host.nodes = host.nodes + small.nodes
+    host.nodes = sorted(host.nodes + small.nodes, key=lambda node: node.order)
     host.inputs = {**small.inputs, **host.inputs}
     host.outputs = {**host.outputs, **small.outputs}
     host.work += small.work

@@ -171,9 +171,11 @@ class Decision:
         if verdict.reason is None:
             return
         location: Location = second.nodes[0].location
-        pair = [first.nodes[-1].order, second.nodes[0].order]
-        text = f"{first.name()} with {second.name()}: {verdict.reason}"
-        self.remarks.add("fuse", location, text, "refused", reason=verdict.reason, pair=pair)
+        names = (first.name(), second.name())
+        text = f"{names[0]} with {names[1]}: {verdict.reason}"
+        self.remarks.add(
+            "fuse", location, text, "refused", first=names[0], second=names[1], reason=verdict.reason
+        )
 
 
 def in_order(graph: Graph, one: Group, other: Group) -> tuple[Group, Group]:

@@ -45,15 +45,17 @@ class Group:
 
     @property
     def first(self) -> int:
-        return min(node.order for node in self.nodes)
+        """Place in the program of the first node; nodes are in program order."""
+        return self.nodes[0].order
 
     @property
     def last(self) -> int:
-        return max(node.order for node in self.nodes)
+        return self.nodes[-1].order
 
     def successors(self) -> Iterator[Group]:
         """The groups that need something of this one (with repeats)."""
-        for node in self.nodes:
+        # Only what is written is needed elsewhere.
+        for node in self.nodes if self.is_outside else self.outputs:
             for other in node.feeds:
                 if other.group is not self and other.group is not None:
                     yield other.group
@@ -138,7 +140,9 @@ def join(producer: Group, consumer: Group, joined: Joined) -> None:
     reduced = list(dict.fromkeys(resolve(producer.reduced_atoms + consumer.reduced_atoms)))
     for node in producer.nodes:
         node.group = consumer
-    consumer.nodes = sorted(producer.nodes + consumer.nodes, key=lambda node: node.order)
+    in_order = producer.last <= consumer.first
+    nodes = producer.nodes + consumer.nodes
+    consumer.nodes = nodes if in_order else sorted(nodes, key=lambda node: node.order)
     consumer.atoms, consumer.reduced_atoms = atoms, reduced
     consumer.inputs, consumer.outputs, consumer.work = joined.inputs, joined.outputs, joined.work
     consumer.version += 1

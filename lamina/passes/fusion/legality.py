@@ -32,7 +32,7 @@ def is_library_call(graph: Graph, first: Group, second: Group) -> str | None:
 def needs_memory(graph: Graph, first: Group, second: Group) -> str | None:
     """One reads the other's value in a way that needs it whole in memory."""
     for source, target in ((first, second), (second, first)):
-        for node in source.nodes:
+        for node in source.outputs:
             for reader in node.stored_for:
                 if reader.group is target:
                     return _say_stored(node, reader)
