@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from lamina.ir.core import Builder, Operation, Value
+from lamina.ir.ops import is_elementwise
 from lamina.ir.ops.aten import arguments
 from lamina.ir.passes import Context
 from lamina.ir.types import TensorType, f32
@@ -21,6 +22,9 @@ from lamina.passes.tensor.weights import main_function, weight_values
 
 NAME = "pack_convolution"
 CONVOLUTION = "aten.convolution.default"
+LARGEST_SHARE_REGROUPED = 0.34
+"""A UNet with group norms (14 of 18 convolutions), one thread: 12.7 ms row-major, 16 to 17.5 ms packed, eager
+18.1 ms."""
 
 
 def run(module: Operation, context: Context) -> None:
@@ -29,17 +33,39 @@ def run(module: Operation, context: Context) -> None:
     if function is None or not context.options.fold_weights:
         return
     weights = weight_values(function)
-    known = libraries(context)
+    common = "no oneDNN" if MKLDNN not in libraries(context) else _regrouping(function)
     for operation in function.body:
         if operation.name != CONVOLUTION:
             continue
         args, _ = arguments(operation)
-        reason = "no oneDNN" if MKLDNN not in known else _refusal(operation, args, weights)
+        reason = common or _refusal(operation, args, weights)
         if reason is not None:
             context.remarks.add(NAME, operation.location, reason, "refused")
             continue
         operation.replace_with([_pack(operation, args)])
         context.remarks.add(NAME, operation.location, "convolution with packed weights", "applied")
+
+
+def _regrouping(function: Operation) -> str | None:
+    """Why a whole function is better row-major: most convolutions read images whose channels are regrouped.
+
+    Packed convolutions write channels last, where such kernels (group norm) read and reduce short runs.
+    """
+    regrouped: dict[Value, bool] = {}
+    convolutions = 0
+    for operation in function.body:
+        convolutions += operation.name == CONVOLUTION
+        is_reshape = operation.name in ("tensor.expand_shape", "tensor.collapse_shape")
+        inherits = is_elementwise(operation) and any(regrouped.get(value) for value in operation.operands)
+        for result in operation.results:
+            regrouped[result] = is_reshape or inherits
+    readers = sum(
+        operation.name == CONVOLUTION and regrouped.get(operation.operand(), False)
+        for operation in function.body
+    )
+    if readers <= convolutions * LARGEST_SHARE_REGROUPED:
+        return None
+    return f"{readers} of {convolutions} convolutions read regrouped channels: row-major kernels are faster"
 
 
 def _refusal(operation: Operation, args: list[Any], weights: set[Value]) -> str | None:

@@ -25,7 +25,7 @@
     %2 = "math.exp"(%arg1) : (tensor<4xf32>) -> tensor<4xf32>
     %3 = "lamina.broadcast"(%2) {dims = array<i64: 1>} : (tensor<4xf32>) -> tensor<4x4xf32>
     %4 = "arith.addf"(%1, %3) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-    %5 = "tensor.extract_slice"(%4) {static_offsets = array<i64: 2, 0>, static_sizes = array<i64: 2, 4>, static_strides = array<i64: 1, 1>} : (tensor<4x4xf32>) -> tensor<2x4xf32>
+    %5 = "tensor.extract_slice"(%4) {operandSegmentSizes = array<i32: 1, 0, 0, 0>, static_offsets = array<i64: 2, 0>, static_sizes = array<i64: 2, 4>, static_strides = array<i64: 1, 1>} : (tensor<4x4xf32>) -> tensor<2x4xf32>
     "func.return"(%5, %arg1) : (tensor<2x4xf32>, tensor<4xf32>) -> ()
   }) {function_type = (tensor<4x4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>), sym_name = "main"} : () -> ()
 }) : () -> ()

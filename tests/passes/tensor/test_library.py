@@ -172,11 +172,23 @@ def test_what_lies_between_convolutions_is_channels_last() -> None:
     assert str(concat.result.type) == "tensor<2x6x6x12xf32>"
 
 
-def test_group_norm_reads_channels_last_images() -> None:
+def test_images_between_group_norms_stay_row_major() -> None:
     layers = [
-        each for _ in range(2) for each in (nn.Conv2d(8, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.SiLU())
+        each for _ in range(3) for each in (nn.Conv2d(8, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.SiLU())
     ]
-    check(nn.Sequential(*layers), [torch.randn(2, 8, 6, 6)])
+    assert (
+        library_calls(check(nn.Sequential(*layers), [torch.randn(2, 8, 6, 6)]))
+        == ["aten.convolution.default"] * 3
+    )
+
+
+def test_one_group_norm_reads_channels_last_images() -> None:
+    layers = [nn.Conv2d(8, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.SiLU(), nn.Flatten()]
+    module = check(nn.Sequential(*layers), [torch.randn(2, 8, 6, 6)])
+    assert library_calls(module) == ["mkldnn._convolution_pointwise.default"]
+    assert "tensor<2x6x6x2x4xf32>" in {
+        str(each.result.type) for each in lookup(module, "main").body if each.results
+    }
 
 
 class Positions(nn.Module):
