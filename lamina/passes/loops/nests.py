@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from lamina.errors import Unsupported
 from lamina.ir.attributes import plain
@@ -90,12 +91,16 @@ def plan_nests(
     roots = [
         (number, value) for number, value in enumerate(body.terminator.operands) if 0 not in shape_of(value)
     ]
-    reductions = [operation for operation in body if operation.name == "lamina.reduce"]
-    domain, reduced = _domain(function, reductions)
-    parallel = tuple(size for k, size in enumerate(domain) if k not in reduced)
+    needed = _spaces_needed(function)
     nests: list[Nest] = []
-    if reductions:
-        inside = [root for root in roots if shape_of(root[1]) in (domain, parallel)]
+    for space, reductions in _by_space(function).items():
+        domain, reduced = space
+        parallel = tuple(size for k, size in enumerate(domain) if k not in reduced)
+        inside = [
+            root
+            for root in roots
+            if shape_of(root[1]) in (domain, parallel) and needed.get(root[1], set()) <= {space}
+        ]
         nests.append(_reducing_nest(tracer, reductions, inside, results, domain, reduced))
         roots = [root for root in roots if root not in inside]
     by_shape: dict[tuple[int, ...], list[tuple[int, Value]]] = {}
@@ -115,16 +120,35 @@ def shape_of(value: Value) -> tuple[int, ...]:
     return sizes
 
 
-def _domain(function: Operation, reductions: Sequence[Operation]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The iteration space and which dimensions of it are reduced."""
-    if not reductions:
-        return (), ()
-    first = reductions[0]
-    domain, reduced = shape_of(first.operand()), tuple(plain(first.attributes["dims"]))
-    for operation in reductions:
-        if shape_of(operation.operand()) != domain or tuple(plain(operation.attributes["dims"])) != reduced:
+ReducedSpace: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""Sizes of an iteration space, and which of its dimensions are reduced."""
+
+
+def _space_of(reduction: Operation) -> ReducedSpace:
+    return shape_of(reduction.operand()), tuple(plain(reduction.attributes["dims"]))
+
+
+def _by_space(function: Operation) -> dict[ReducedSpace, list[Operation]]:
+    """The reductions of each iteration space: a kernel may hold several that are independent."""
+    found: dict[ReducedSpace, list[Operation]] = {}
+    for operation in function.body:
+        if operation.name == "lamina.reduce":
+            found.setdefault(_space_of(operation), []).append(operation)
+    return found
+
+
+def _spaces_needed(function: Operation) -> dict[Value, set[ReducedSpace]]:
+    """The spaces whose reductions each value depends on: at most one."""
+    needed: dict[Value, set[ReducedSpace]] = {}
+    for operation in function.body:
+        spaces = {space for value in operation.operands for space in needed.get(value, ())}
+        if operation.name == "lamina.reduce":
+            spaces.add(_space_of(operation))
+        if len(spaces) > 1 and operation.results:
             raise Unsupported("kernel-form", "reductions over different dimensions in one kernel")
-    return domain, reduced
+        for value in operation.results:
+            needed[value] = spaces
+    return needed
 
 
 class _Dimensions:
