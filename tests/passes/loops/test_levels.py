@@ -217,9 +217,16 @@ def test_long_sums_stay_accurate() -> None:
             check_native(case, isa, 2e-6)
 
 
-def test_different_reductions_in_one_kernel_are_refused() -> None:
+def test_independent_reductions_over_different_dimensions() -> None:
     def build(b: KernelBuilder, x: Value) -> list[Value]:
         return [b.reduce(x, "add", 0), b.reduce(x, "add", 1)]
+
+    check_levels(make_case(kernel([matrix(4, 5)], build)), "avx2")
+
+
+def test_reductions_of_reductions_in_one_kernel_are_refused() -> None:
+    def build(b: KernelBuilder, x: Value) -> list[Value]:
+        return [b.reduce(b.reduce(x, "add", 0), "max", 0)]
 
     with pytest.raises(Unsupported, match="different dimensions"):
         make = kernel([matrix(4, 5)], build)
