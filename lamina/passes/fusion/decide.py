@@ -159,13 +159,18 @@ class Decision:
         """A remark for each pair of neighbouring groups that stayed apart, with its reason."""
         for group in groups:
             for other in dict.fromkeys((*group.successors(), *self._later_neighbours(group))):
-                if other is group or (group.is_outside and other.is_outside) or is_return(other):
+                if other is group or (group.is_outside and other.is_outside) or self._is_end(other):
                     continue
                 first, second = in_order(self.graph, group, other)
                 mark = self.graph.trail.mark()
                 verdict = self.judge(first, second)
                 self.graph.trail.undo(mark)
                 self._refuse(first, second, verdict)
+
+    def _is_end(self, group: Group) -> bool:
+        """A return, or a concatenation whose pieces are written in place: nothing could be fused there."""
+        operation = group.nodes[0].operation
+        return operation.name == "func.return" or (group.is_outside and operation in self.graph.pieces)
 
     def _refuse(self, first: Group, second: Group, verdict: Verdict) -> None:
         if verdict.reason is None:
@@ -192,7 +197,3 @@ def is_same_walk(node: Node, read: Read) -> bool:
     if read.must_be_stored or read.node.kind not in ("elementwise", "reduce", "copy"):
         return False
     return read.base is node.result and count_of(read.value) == count_of(node.written)
-
-
-def is_return(group: Group) -> bool:
-    return group.nodes[0].operation.name == "func.return"
