@@ -209,6 +209,18 @@ def test_errors_are_eagers() -> None:
     assert str(ours.value) == str(eagers.value)
 
 
+def test_an_index_out_of_range_is_eagers_error() -> None:
+    def look(table: Tensor, at: Tensor) -> Tensor:
+        return table[at] * 2
+
+    fast = lamina.compile(look, fullgraph=True)
+    table = torch.randn(5, 3)
+    torch.testing.assert_close(fast(table, torch.tensor([4, -5])), look(table, torch.tensor([4, -5])))
+    for wrong in ([5, 0], [0, -6]):
+        with pytest.raises(IndexError, match="out of"):
+            fast(table, torch.tensor(wrong))
+
+
 def test_user_errors() -> None:
     with pytest.raises(UserError, match="unknown option"):
         lamina.compile(torch.relu, options={"fuson": True})

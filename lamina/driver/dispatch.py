@@ -31,8 +31,8 @@ from lamina.options import Options
 from lamina.reports.report import Explanation, GraphReport
 
 GRADIENT_REASON = "gradients are needed: training is not compiled yet, the call runs eagerly"
-USERS_ERROR = "op-error"
-"""Capture's code for an operation that fails on its arguments: the eager call raises eager's own error."""
+USERS_ERRORS = frozenset({"op-error", "raises"})
+"""Capture's codes for a program that fails by itself: the eager call raises the user's own error."""
 RECOMPILE_LIMIT = 8
 """Variants of one callable before further ones run eagerly (with one warning)."""
 
@@ -80,7 +80,15 @@ class State:
         if compiled is None:
             return self.original(*args, **kwargs)
         captured = entry.captured
-        return captured.finish(compiled(captured.fetch_inputs(args, kwargs)), args, kwargs)
+        inputs = captured.fetch_inputs(args, kwargs)
+        try:
+            outputs = compiled(inputs)
+        except RuntimeError:
+            if not compiled.is_repeatable:
+                raise
+            # An index out of range, say: eager raises the error that the user knows.
+            return self.original(*args, **kwargs)
+        return captured.finish(outputs, args, kwargs)
 
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         kind = _kind_of_call(self.original, args, kwargs)
@@ -122,7 +130,7 @@ class State:
     def _refuse(self, kind: Any, error: LaminaError) -> None:
         """Remember that this kind of call runs eagerly; raise where the caller asked for a whole graph."""
         self.failures.append(error)
-        if isinstance(error, Unsupported) and error.code == USERS_ERROR:
+        if isinstance(error, Unsupported) and error.code in USERS_ERRORS:
             return
         if isinstance(error, UserError) or (self.fullgraph and isinstance(error, Unsupported)):
             raise error

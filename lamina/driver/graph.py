@@ -30,10 +30,11 @@ from lamina.driver.prepared import Prepared
 from lamina.driver.watch import Watch, counters
 from lamina.ir import machine
 from lamina.ir.attributes import attribute, plain
-from lamina.ir.core import Operation, lookup
+from lamina.ir.core import BlockArgument, Operation, lookup
 from lamina.ir.passes import Context, PassManager
 from lamina.options import Options
 from lamina.passes.fusion import traffic
+from lamina.passes.program.to_program import buffer_root
 from lamina.passes.program.views import is_view
 from lamina.reports.report import GraphReport
 from lamina.runtime.cache import Cache
@@ -48,6 +49,8 @@ class Compiled:
 
     run: Callable[[Sequence[Any]], list[Any]]
     report: GraphReport = field(default_factory=lambda: GraphReport("graph"))
+    is_repeatable: bool = False
+    """Whether a call that failed left no trace: no argument written in place, no random number drawn."""
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         return self.run(inputs)
@@ -119,7 +122,21 @@ def lower_graph(module: Operation, traced: Traced, context: Context, watch: Watc
     if prepare is not None:
         arguments = plain(lookup(module, "main").attributes["lamina.prepare_arguments"])
         run = Prepared(main, Executor(prepare, kernels), arguments, report)
-    return Compiled(finish_outputs(run, traced), report)
+    return Compiled(finish_outputs(run, traced), report, is_repeatable(module))
+
+
+def is_repeatable(module: Operation) -> bool:
+    """Whether the program, stopped halfway, has changed nothing that the caller sees."""
+    main = lookup(module, "main_program").body
+    calls = [each for each in main if each.name == "program.call"]
+    writes = any(plain(each.attributes["callee"]).split(".")[1].endswith("_") for each in calls)
+    draws = any(
+        "effects" in each.attributes and plain(each.attributes["effects"]) == "random" for each in calls
+    )
+    launches = [each for each in main if each.name == "program.launch"]
+    outputs = [value for each in launches for value in each.operands[-plain(each.attributes["outputs"]) :]]
+    into = any(isinstance(buffer_root(value), BlockArgument) for value in outputs)
+    return not (writes or draws or into)
 
 
 def count_operations(module: Operation) -> int:

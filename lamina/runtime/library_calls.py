@@ -54,9 +54,11 @@ def convert(name: str, position: int | str, value: Any) -> Any:
         return TO_TORCH[value]
     if not isinstance(value, str):
         return value
-    if value.startswith("torch."):
-        return getattr(torch, value.removeprefix("torch."))
-    return torch.device(value) if "Device" in _argument_type(name, position) else value
+    kind = _argument_type(name, position)
+    if "Device" in kind:
+        return torch.device(value)
+    # Plain text may look like a name of torch's too: only layouts and memory formats are such names.
+    return value if "str" in kind else getattr(torch, value.removeprefix("torch."), value)
 
 
 def _argument_type(name: str, position: int | str) -> str:
