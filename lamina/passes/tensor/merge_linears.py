@@ -20,6 +20,9 @@ from lamina.passes.tensor.reshape import static_shape
 from lamina.passes.tensor.weights import main_function, weight_values
 
 NAME = "merge_linears"
+MOST_ROWS = 64
+"""Above, each product is near the peak by itself and the slices cost more than is gained: joined against not,
+one thread, 128 rows BERT-base 166.2 and 168.0 ms, Llama-style 62.6 and 61.3 ms, 1024 rows 536 and 520 ms."""
 WIDEST = 4096
 """Output features of one product above which joining gains nothing: it is near the peak by itself."""
 
@@ -33,7 +36,9 @@ def run(module: Operation, context: Context) -> None:
     siblings: dict[tuple[Value, bool, bool], list[tuple[Operation, Product]]] = {}
     for operation in function.body:
         product = find_product(operation, weights)
-        if product is None or product.rows < FEWEST_ROWS or product.width > WIDEST:
+        if product is None or not FEWEST_ROWS <= product.rows <= MOST_ROWS:
+            continue
+        if product.width > WIDEST:
             continue
         key = (product.x, product.bias is None, product.is_transposed)
         siblings.setdefault(key, []).append((operation, product))
