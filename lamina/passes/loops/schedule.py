@@ -169,7 +169,8 @@ def _reducing_schedules(nest: LoopNest, across: int, target: Target) -> list[Sch
     if across >= 0:
         full = [walk for walk in nest.walks if walk.is_full]
         lanes = min(_fitting_lanes(walk, nest.sizes[across], target) for walk in full)
-        unroll = _unroll_across(full, nest.sizes[across], lanes)
+        rows = math.prod(nest.sizes[dim] for dim in order)
+        unroll = _unroll_across(full, nest.sizes[across], lanes, rows, target)
     counts = [nest.sizes[dim] for dim in order]
     if across >= 0:
         order, counts = [*order, across], [*counts, -(-nest.sizes[across] // (lanes * unroll))]
@@ -199,11 +200,18 @@ def _reducing_schedules(nest: LoopNest, across: int, target: Target) -> list[Sch
     return found
 
 
-def _unroll_across(walks: Sequence[Walk], size: int, lanes: int) -> int:
-    """Vectors side by side: independent accumulators, and whole cache lines of every row."""
+def _unroll_across(walks: Sequence[Walk], size: int, lanes: int, rows: int, target: Target) -> int:
+    """Vectors side by side: independent accumulators, and long pieces of every row for the prefetcher.
+
+    A column sum of 4096 x 4096 took 9.7, 6.6, 4.5, 4.2 ms with 2, 4, 8, 16 vectors of 512 bits.
+    """
     cost = max(body_cost(_names(walk)) for walk in walks)
     wanted = 4 if cost <= 16 else 2 if cost <= 40 else 1
     steps = -(-size // lanes)
+    if cost <= 4 and len(walks) == 1 and lanes > 1:
+        wanted = 16 if target.vector_bits >= 512 else 8
+        while wanted > 4 and rows * -(-steps // wanted) < 2 * target.cores:
+            wanted //= 2
     if lanes == 1:
         return math.gcd(wanted, size)  # scalar code has no masks for what is left
     while wanted > 1 and (steps < wanted or -(-steps // wanted) * wanted > steps * 1.25):
