@@ -39,6 +39,7 @@ from lamina.passes.program.views import is_view
 from lamina.reports.report import GraphReport
 from lamina.runtime.cache import Cache
 from lamina.runtime.executor import Executor
+from lamina.runtime.library_calls import available_libraries
 
 Tensor = torch.Tensor
 
@@ -68,7 +69,7 @@ def compile_graph(
     with watch.stage("import"):
         module = import_graph(traced)
         describe_main(lookup(module, "main"), traced, inputs, kinds)
-    context = Context(options, machine.host(options), stage=watch.stage)
+    context = Context(options, machine.host(options), libraries=available_libraries(), stage=watch.stage)
     return lower_graph(module, traced, context, watch)
 
 

@@ -19,6 +19,7 @@ from lamina.ir.core import Operation, lookup, make_module
 from lamina.ir.passes import Context, PassManager
 from lamina.ir.text import print_module
 from lamina.options import Options
+from lamina.runtime.library_calls import available_libraries
 
 
 def texts_by_level(
@@ -32,7 +33,7 @@ def texts_by_level(
     traced = trace_inference(graph, inputs)
     module = import_graph(traced)
     describe_main(lookup(module, "main"), traced, inputs, kinds)
-    context = Context(options, machine.host(options))
+    context = Context(options, machine.host(options), libraries=available_libraries())
     texts = {"tensor": [print_module(module, locations=True)]}
     PassManager(pipeline=pipeline.GRAPH, verify=True).run(module, context)
     texts["fused"] = [print_module(module, locations=True)]

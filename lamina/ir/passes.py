@@ -39,13 +39,15 @@ def _no_stage(name: str) -> AbstractContextManager[None]:
 class Context:
     """What passes may read, and where they leave remarks and counts.
 
-    target: the machine to compile for (`ir.machine.Target`), None where no pass needs one. stage: called with
-    the name of each pass, gives a context manager around it.
+    target: the machine to compile for (`ir.machine.Target`), None where no pass needs one. libraries: those
+    behind torch here ("mkl", "mkldnn"), None where nobody has looked. stage: called with the name of each
+    pass, gives a context manager around it.
     """
 
     options: Options = field(default_factory=Options)
     target: Any = None
     remarks: Remarks = field(default_factory=Remarks)
+    libraries: frozenset[str] | None = None
     stage: Callable[[str], AbstractContextManager[None]] = _no_stage
     analyses: Analyses = field(default_factory=Analyses)
     statistics: Counter[str] = field(default_factory=Counter)

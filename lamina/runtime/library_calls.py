@@ -6,6 +6,7 @@ its own for the same operation, calling that is faster, so the busiest ones are 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,17 @@ _DIRECT: dict[str, Callable[..., Any]] = {
     "aten.linear.default": torch.nn.functional.linear,
     "aten.scaled_dot_product_attention.default": torch.nn.functional.scaled_dot_product_attention,
 }
+
+
+@functools.cache
+def available_libraries() -> frozenset[str]:
+    """The libraries behind torch's operators that offer packed weights: "mkl", "mkldnn"."""
+    found = set()
+    if torch.backends.mkl.is_available() and hasattr(torch.ops.mkl, "_mkl_linear"):
+        found.add("mkl")
+    if torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        found.add("mkldnn")
+    return frozenset(found)
 
 
 def overload(name: str) -> Any:

@@ -64,9 +64,8 @@ def channels_last_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 def libraries(context: Context) -> frozenset[str]:
     """The libraries behind torch that calls may name; `context.libraries` where the pipeline knows them."""
-    known = getattr(context, "libraries", None)
-    if known is not None:
-        return frozenset(known)
+    if context.libraries is not None:
+        return context.libraries
     # torch's builds for x86-64 contain MKL and oneDNN, those for other processors only oneDNN.
     return frozenset({MKL, MKLDNN}) if context.target.isa in ("avx2", "avx512") else frozenset({MKLDNN})
 
