@@ -39,6 +39,7 @@ ROUNDS = 8
 CHUNK_BYTES = 1 << 15
 """A piece of a long pointwise loop that one parallel iteration takes, in bytes of its widest element."""
 MOST_SCRATCH = 1 << 19
+"""Bytes of scratch on the stack of one thread."""
 SMALLEST_TILED = 16
 """Dimensions shorter than this are not worth tiles."""
 STREAM = 16
@@ -86,7 +87,7 @@ def choose(nest: LoopNest, target: Target) -> list[Schedule]:
     best, across = inner_cost, -1
     for dim in range(len(nest.sizes)):
         cost = sum(_lane_cost(walk, dim, target) for walk in full)
-        if cost < best and _scratch_fits(full, dim, target):
+        if cost < best and _scratch_fits(full, target):
             best, across = cost, dim
     return _reducing_schedules(nest, across, target)
 
@@ -118,15 +119,16 @@ def _access_cost(stride: int) -> float:
     return 0.1 if stride == 0 else 1.0 if stride == 1 else STRIDED
 
 
-def _scratch_fits(walks: Sequence[Walk], dim: int, target: Target) -> bool:
+def _scratch_fits(walks: Sequence[Walk], target: Target) -> bool:
     """Across rows, the scratch holds a row for every lane."""
-    for walk in walks:
-        for access in walk.outputs:
-            if access.is_temporary and len(access.dims) > walk.parallel:
-                inner = math.prod(walk.sizes[walk.parallel :])
-                if inner * access.element.bytes * full_lanes(walk, target) > MOST_SCRATCH:
-                    return False
-    return True
+    return max(_scratch_bytes(walk) * full_lanes(walk, target) for walk in walks) <= MOST_SCRATCH
+
+
+def _scratch_bytes(walk: Walk) -> int:
+    """What a walk keeps of one row for later walks."""
+    inner = math.prod(walk.sizes[walk.parallel :])
+    kept = [access for access in walk.outputs if access.is_temporary and len(access.dims) > walk.parallel]
+    return sum(inner * access.element.bytes for access in kept)
 
 
 def widest_bits(walk: Walk) -> int:
@@ -212,6 +214,8 @@ def _unroll_across(walks: Sequence[Walk], size: int, lanes: int, rows: int, targ
         wanted = 16 if target.vector_bits >= 512 else 8
         while wanted > 4 and rows * -(-steps // wanted) < 2 * target.cores:
             wanted //= 2
+    while wanted > 1 and wanted * lanes * sum(map(_scratch_bytes, walks)) > MOST_SCRATCH:
+        wanted //= 2
     if lanes == 1:
         return math.gcd(wanted, size)  # scalar code has no masks for what is left
     while wanted > 1 and (steps < wanted or -(-steps // wanted) * wanted > steps * 1.25):

@@ -18,9 +18,6 @@ from lamina.ir.types import (
     f32,
     f64,
     i1,
-    i8,
-    i16,
-    i32,
     i64,
 )
 
@@ -142,7 +139,8 @@ def pointwise(
 # at random
 
 FLOATS = (f32, f64, f16, bf16)
-INTEGERS = (i64, i32, i16, i8)
+MOST_POINTS = 4000
+"""Of a random kernel: the interpreter takes some time for each."""
 
 
 class RandomKernel:
@@ -153,7 +151,10 @@ class RandomKernel:
         self.with_math = with_math
         rank = int(self.rng.integers(1, 4))
         sizes = [1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 40, 64, 67, 130]
-        self.domain = tuple(int(self.rng.choice(sizes)) for _ in range(rank))
+        domain = [int(self.rng.choice(sizes)) for _ in range(rank)]
+        while np.prod(domain) > MOST_POINTS:
+            domain[int(np.argmax(domain))] //= 2
+        self.domain = tuple(domain)
         count = int(self.rng.integers(0, rank + 1))
         self.reduced = tuple(sorted(int(k) for k in self.rng.choice(rank, count, replace=False)))
         self.parallel = tuple(k for k in range(rank) if k not in self.reduced)
