@@ -326,3 +326,21 @@ def test_fusion_can_be_left_out() -> None:
     x = torch.randn(7)
     torch.testing.assert_close(lamina.compile(program, options={"fusion": False})(x), program(x))
     assert lamina.counters()["kernels"] > 1
+
+
+@torch.no_grad()
+def test_views_by_the_library_keep_their_memory() -> None:
+    """A complex or bit view of a kernel's result is alive after the kernel's result has no other user."""
+
+    def rotate(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        pairs = torch.view_as_complex((x * 2).reshape(-1, 4, 2))
+        bits = (x + 3).view(torch.int32)
+        other = torch.sin(x + 1) @ torch.cos(x).t()
+        more = torch.tanh(other) @ torch.exp(other)
+        return torch.view_as_real(pairs * pairs), more, bits + 1
+
+    fast = lamina.compile(rotate, fullgraph=True)
+    for _ in range(3):
+        x = torch.randn(16, 8)
+        for got, want in zip(fast(x), rotate(x), strict=True):
+            torch.testing.assert_close(got, want)

@@ -167,6 +167,9 @@ class Importer:
         attributes["result_strides"] = [list(item.stride()) for item in present]
         if node.meta.get("effects"):
             attributes["effects"] = node.meta["effects"]
+        # A view of what it takes (of another dtype, say, or complex): its memory must live as long as this.
+        if any(returned.alias_info is not None for returned in schema_of(node).returns):
+            attributes["aliases"] = True
         call = self.builder.op(str(node.target), operands, [ir_type(item) for item in present], attributes)
         if isinstance(fake, Tensor):
             return call.results[0]
@@ -182,6 +185,11 @@ class Importer:
         raw = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
         dense = DenseElementsAttr.from_array(np.frombuffer(raw.tobytes(), storage), type_)
         return self.builder.value("arith.constant", (), type_, {"value": dense})
+
+
+def schema_of(node: fx.Node) -> Any:
+    """The schema of a node's operator."""
+    return node.target._schema  # type: ignore[union-attr]
 
 
 def encode_constant(value: Any) -> Any:

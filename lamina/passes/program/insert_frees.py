@@ -19,10 +19,7 @@ def run(program: Operation) -> None:
     """Insert the frees of one `program.func`."""
     last: dict[Value, Operation] = {}
     for operation in program.body:
-        for result in operation.results:
-            if operation.name == "program.call":
-                last.setdefault(buffer_root(result), operation)
-        for value in operation.operands:
+        for value in (*operation.results, *operation.operands):
             root = buffer_root(value)
             owner = root.defining_op
             if owner is not None and owner.name == "program.call":

@@ -89,6 +89,8 @@ def _in_place_launch(copy: Operation, kernels: Mapping[str, Operation]) -> bool:
     ):
         return False
     assert isinstance(source.type, MemRefType) and isinstance(target.type, MemRefType)
+    if not isinstance(buffer.type, MemRefType) or buffer.type.element is not source.type.element:
+        return False
     launches = [user for user in buffer.users if user.name == "program.launch" and writes(user, buffer)]
     if len(launches) != 1 or not has_equal_strides(source.type, target.type) or _offset(source) != 0:
         return False

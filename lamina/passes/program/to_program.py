@@ -31,7 +31,7 @@ NAME = "to_program"
 MAY_ALIAS = frozenset(
     {"aten.reshape.default", "aten.contiguous.default", "aten.view.default", "aten._reshape_alias.default"}
 )
-"""Library operations whose result may be a view of an operand."""
+"""Library operations whose result may be a view of an operand, though their schema does not say so."""
 
 
 def run(module: Operation, source: str = "main", name: str = "program") -> Operation:
@@ -199,7 +199,7 @@ class _Lowering:
             stated = plain(strides.elements[position]) if isinstance(strides, ArrayAttr) else None
             types.append(buffer_type(result.type, tuple(stated) if isinstance(stated, list) else None))
         attributes: dict[str, Any] = {
-            key: value for key, value in operation.attributes.items() if key in ("args", "kwargs", "effects")
+            key: value for key, value in operation.attributes.items() if key in ("args", "kwargs", "effects", "aliases")
         }
         attributes["callee"] = operation.name
         operands = [self.values[value] for value in operation.operands]
@@ -282,7 +282,10 @@ def _root(value: Value) -> Value:
     """The value whose buffer this is a view of."""
     operation = value.defining_op
     while operation is not None and (
-        is_view(operation) or operation.name in MAY_ALIAS or "lamina.in_place" in operation.attributes
+        is_view(operation)
+        or operation.name in MAY_ALIAS
+        or "aliases" in operation.attributes
+        or "lamina.in_place" in operation.attributes
     ):
         value = operation.operand()
         operation = value.defining_op
@@ -294,6 +297,7 @@ def buffer_root(value: Value) -> Value:
     operation = value.defining_op
     while operation is not None and (
         operation.name == "program.view"
+        or "aliases" in operation.attributes
         or (operation.name == "program.call" and plain(operation.attributes["callee"]) in MAY_ALIAS)
     ):
         value = operation.operand()
