@@ -15,7 +15,7 @@ from lamina.ir.passes import Context, Pass, Pipeline, chain
 from lamina.passes import tensor
 from lamina.passes.fusion import fuse, outline, traffic
 from lamina.passes.loops import expand_math, schedule, to_linalg, vectorize
-from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program
+from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program, write_over
 from lamina.reports.report import GraphReport, KernelReport, Traffic
 
 Step = Callable[[Operation, Target], Operation]
@@ -90,6 +90,7 @@ def make_program(module: Operation, source: str) -> Operation:
     """The `program.func` of a function at tensor level whose kernels are outlined, memory planned."""
     program = to_program.run(module, source, f"{source}_program")
     reinplace.run(module, program)
+    write_over.run(module, program)
     insert_frees.run(program)
     plan_memory.run(program)
     return program

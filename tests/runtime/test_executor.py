@@ -17,7 +17,7 @@ from lamina.ir.attributes import UNIT, DenseElementsAttr, integers
 from lamina.ir.core import Block, Builder, Operation, Region, Value, lookup, make_module
 from lamina.ir.ops.program import object_type
 from lamina.ir.types import FunctionType, TensorType, Type, f32, i64
-from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program
+from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program, write_over
 from lamina.runtime.executor import Executor
 
 
@@ -68,6 +68,7 @@ class Program:
         self.module.body.append(Operation("func.func", attributes=main, regions=[Region([self.block])]))
         program = to_program.run(self.module)
         reinplace.run(self.module, program)
+        write_over.run(self.module, program)
         insert_frees.run(program)
         plan_memory.run(program)
         return Executor(lookup(self.module, "program"), self.kernels)
@@ -195,3 +196,22 @@ def test_constants(shape: tuple[int, ...]) -> None:
     assert torch.equal(first, torch.full(shape, 2.5))
     first.zero_()
     assert torch.equal(run([torch.zeros(3)])[0], torch.full(shape, 2.5))
+
+
+def test_a_kernel_writes_over_an_intermediate() -> None:
+    """The second kernel lies over the first one's buffer, and over the product where that has no other user."""
+    for is_needed_later in (False, True):
+        program = Program(tensor(4, 4))
+        (x,) = program.block.arguments
+        product = program.build.value("aten.mm.default", [x, x], tensor(4, 4), {"args": [UNIT, UNIT]})
+        once = program.kernel("double", product, lambda a: a * 2)
+        twice = program.kernel("again", once, lambda a: a * 2)
+        other = product if is_needed_later else x
+        run = program.finish(
+            program.build.value("aten.mm.default", [twice, other], tensor(4, 4), {"args": [UNIT, UNIT]})
+        )
+        assert run.arena_bytes == (64 if is_needed_later else 0)
+        a = torch.randn(4, 4)
+        kept = a.clone()
+        torch.testing.assert_close(run([a])[0], (a @ a * 4) @ (a @ a if is_needed_later else a))
+        assert torch.equal(a, kept)

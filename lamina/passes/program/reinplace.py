@@ -92,7 +92,7 @@ def _in_place_launch(copy: Operation, kernels: Mapping[str, Operation]) -> bool:
     if not isinstance(buffer.type, MemRefType) or buffer.type.element is not source.type.element:
         return False
     launches = [user for user in buffer.users if user.name == "program.launch" and writes(user, buffer)]
-    if len(launches) != 1 or not has_equal_strides(source.type, target.type) or _offset(source) != 0:
+    if len(launches) != 1 or not has_equal_strides(source.type, target.type) or offset_of(source) != 0:
         return False
     launch = launches[0]
     if not _is_last_use(target, launch, copy):
@@ -106,7 +106,7 @@ def _in_place_launch(copy: Operation, kernels: Mapping[str, Operation]) -> bool:
     return True
 
 
-def _offset(value: Value) -> int:
+def offset_of(value: Value) -> int:
     """Elements from the start of the root buffer."""
     offset, operation = 0, value.defining_op
     while operation is not None and operation.name == "program.view":
@@ -130,7 +130,7 @@ def can_write_over(launch: Operation, output: Value, old: Value, kernel: Operati
         return False
     for position in read:
         value = launch.operand(position)
-        if value.type is not output.type or _offset(value) != 0:
+        if value.type is not output.type or offset_of(value) != 0:
             return False
         if any(user.name in MOVING for user in kernel.body.arguments[position].users):
             return False

@@ -199,7 +199,9 @@ class _Lowering:
             stated = plain(strides.elements[position]) if isinstance(strides, ArrayAttr) else None
             types.append(buffer_type(result.type, tuple(stated) if isinstance(stated, list) else None))
         attributes: dict[str, Any] = {
-            key: value for key, value in operation.attributes.items() if key in ("args", "kwargs", "effects", "aliases")
+            key: value
+            for key, value in operation.attributes.items()
+            if key in ("args", "kwargs", "effects", "aliases")
         }
         attributes["callee"] = operation.name
         operands = [self.values[value] for value in operation.operands]
