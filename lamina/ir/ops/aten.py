@@ -5,7 +5,8 @@ library's `mylib.op.default`); the `args` attribute marks it.
 
 `"aten.convolution.default"(%x, %w) {args = [unit, unit, none, [1, 1], ...], result_strides = [...]}`:
 each `unit` in `args` (and in the values of `kwargs`) takes the next operand; a `none` type is None.
-`aliases` marks a result that may be a view of the first operand. `effects = "random"` marks an operation that draws random numbers, `"host"` one with other effects.
+`aliases` marks a result that may be a view of the first operand. `effects = "random"` marks an operation
+that draws random numbers, `"host"` one with other effects.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from lamina.ir.record import OpRecord
 from lamina.ir.types import Type, none
 
 RECORD = OpRecord(
-    "aten.*", None, None, frozenset(), ("args",), optional=("kwargs", "result_strides", "effects", "aliases", "opaque"),
+    "aten.*", None, None, frozenset(), ("args",),
+    optional=("kwargs", "result_strides", "effects", "aliases", "opaque"),
 )  # fmt: skip
 
 

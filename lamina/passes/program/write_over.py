@@ -56,16 +56,11 @@ def _rewrite(launch: Operation, kernels: Mapping[str, Operation], last: dict[Val
     kernel = kernels[plain(launch.attributes["kernel"])]
     for value in launch.operands[:-1]:
         old = buffer_root(value)
-        if (
-            last[old] == place
-            and _is_own(old, output)
-            and value.type is output.type
-            and offset_of(value) == 0
-        ):
-            if can_write_over(launch, output, old, kernel):
-                _lay_over(launch, alloc, output, old)
-                last[old] = last[output]
-                return True
+        is_over = last[old] == place and value.type is output.type and offset_of(value) == 0
+        if is_over and _is_own(old, output) and can_write_over(launch, output, old, kernel):
+            _lay_over(launch, alloc, output, old)
+            last[old] = last[output]
+            return True
     return False
 
 
