@@ -30,12 +30,12 @@ _DIRECT: dict[str, Callable[..., Any]] = {
 @functools.cache
 def available_libraries() -> frozenset[str]:
     """The libraries behind torch's operators that offer packed weights: "mkl", "mkldnn"."""
-    found = set()
-    if torch.backends.mkl.is_available() and hasattr(torch.ops.mkl, "_mkl_linear"):
-        found.add("mkl")
-    if torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        found.add("mkldnn")
-    return frozenset(found)
+    backends: Any = torch.backends
+    found = {
+        "mkl": backends.mkl.is_available() and hasattr(torch.ops.mkl, "_mkl_linear"),
+        "mkldnn": backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"),
+    }
+    return frozenset(name for name, is_there in found.items() if is_there)
 
 
 def overload(name: str) -> Any:
