@@ -16,7 +16,7 @@ from lamina.passes import tensor
 from lamina.passes.fusion import fuse, outline, traffic
 from lamina.passes.loops import expand_math, schedule, to_linalg, vectorize
 from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program, write_over
-from lamina.reports.report import GraphReport, KernelReport, Traffic
+from lamina.reports.report import GraphReport, KernelReport
 
 Step = Callable[[Operation, Target], Operation]
 Observer = Callable[[str, Operation], None]
@@ -106,7 +106,7 @@ def has_prepare(module: Operation) -> bool:
     return any(symbol_name(each) == "prepare" for each in module.body)
 
 
-def describe(module: Operation, report: GraphReport, eager_bytes: int) -> None:
+def describe(module: Operation, report: GraphReport) -> None:
     """Fill in what a compiled module's report says of its kernels, library calls and traffic."""
     main = lookup(module, "main")
     moved = {entry.operation: entry.bytes for entry in traffic.of_function(module)}
@@ -117,7 +117,7 @@ def describe(module: Operation, report: GraphReport, eager_bytes: int) -> None:
             kernel = lookup(module, name)
             report.kernels.append(_kernel_report(kernel, launches.pop(name), moved[call]))
     report.externs = dict(Counter(each.name for each in main.body if is_extern(each)))
-    report.traffic = Traffic(eager_bytes, sum(moved.values()), traffic.least(module))
+    report.traffic.lamina = sum(moved.values())
 
 
 SILENT = frozenset({"func.return", "arith.constant", "lamina.broadcast"})

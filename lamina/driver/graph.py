@@ -6,6 +6,7 @@ aliasing and mutations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from torch import fx
 
 from lamina import pipeline
+from lamina.autograd.eager_cost import eager_cost
 from lamina.autograd.import_graph import import_graph
 from lamina.autograd.trace import (
     ConstantOutput,
@@ -32,11 +34,11 @@ from lamina.ir import machine
 from lamina.ir.attributes import attribute, plain
 from lamina.ir.core import BlockArgument, Operation, lookup
 from lamina.ir.passes import Context, PassManager
+from lamina.ir.types import TensorType
 from lamina.options import Options
 from lamina.passes.fusion import traffic
 from lamina.passes.program.to_program import buffer_root
-from lamina.passes.program.views import is_view
-from lamina.reports.report import GraphReport
+from lamina.reports.report import GraphReport, Traffic
 from lamina.runtime.cache import Cache
 from lamina.runtime.executor import Executor
 from lamina.runtime.library_calls import available_libraries
@@ -99,8 +101,9 @@ def kept_results(outputs: Sequence[Output]) -> list[int]:
 
 def lower_graph(module: Operation, traced: Traced, context: Context, watch: Watch) -> Compiled:
     """From the tensor level to something that runs."""
-    report = GraphReport("graph", operations=count_operations(module))
-    eager_bytes = traffic.total(module)
+    cost = eager_cost(traced)
+    report = GraphReport("graph", operations=cost.operations)
+    report.traffic = Traffic(eager=cost.bytes, least=traffic.least(module))
     options = context.options
     cache = Cache(options.cache_path() if options.cache else None)
     manager = PassManager(
@@ -112,7 +115,7 @@ def lower_graph(module: Operation, traced: Traced, context: Context, watch: Watc
         main = Executor(pipeline.make_program(module, "main"), kernels, options.threads)
         prepare = pipeline.make_program(module, "prepare") if pipeline.has_prepare(module) else None
     with watch.stage("describe"):
-        pipeline.describe(module, report, eager_bytes)
+        pipeline.describe(module, report)
     counters.kernels += len(kernels)
     counters.externs += sum(report.externs.values())
     report.seconds = watch.seconds
@@ -122,8 +125,22 @@ def lower_graph(module: Operation, traced: Traced, context: Context, watch: Watc
     run: Callable[[Sequence[Any]], list[Any]] = main
     if prepare is not None:
         arguments = plain(lookup(module, "main").attributes["lamina.prepare_arguments"])
-        run = Prepared(main, Executor(prepare, kernels), arguments, report)
+        report.prepared_bytes = prepared_bytes(lookup(module, "prepare"))
+        run = Prepared(main, Executor(prepare, kernels), arguments)
     return Compiled(finish_outputs(run, traced), report, is_repeatable(module))
+
+
+def prepared_bytes(function: Operation) -> int:
+    """Bytes that the results of @prepare hold: packed weights take what the weights take."""
+    total = 0
+    for value, strides in zip(
+        function.body.terminator.operands, plain(function.attributes["lamina.result_strides"]), strict=True
+    ):
+        assert isinstance(value.type, TensorType)
+        sizes = value.type.sizes
+        count = math.prod(size if step else min(size, 1) for size, step in zip(sizes, strides, strict=True))
+        total += count * value.type.element.bytes
+    return total
 
 
 def is_repeatable(module: Operation) -> bool:
@@ -138,12 +155,6 @@ def is_repeatable(module: Operation) -> bool:
     outputs = [value for each in launches for value in each.operands[-plain(each.attributes["outputs"]) :]]
     into = any(isinstance(buffer_root(value), BlockArgument) for value in outputs)
     return not (writes or draws or into)
-
-
-def count_operations(module: Operation) -> int:
-    """Operations of the traced graph that eager runs one by one: all but constants and views."""
-    main = lookup(module, "main").body
-    return sum(each.name not in ("arith.constant", "func.return") and not is_view(each) for each in main)
 
 
 def finish_outputs(

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from lamina.reports.report import GraphReport
 from lamina.runtime.devices.cpu.fingerprint import Fingerprint
 
 Run = Callable[[Sequence[Any]], list[Any]]
@@ -23,10 +22,9 @@ class Prepared:
     weight. Inference tensors have no version; work on them is done on every call.
     """
 
-    def __init__(self, main: Run, prepare: Run, arguments: Sequence[int], report: GraphReport) -> None:
+    def __init__(self, main: Run, prepare: Run, arguments: Sequence[int]) -> None:
         self._main = main
         self._prepare = prepare
-        self._report = report
         self._lock = threading.Lock()
         self._kept: tuple[tuple[int, ...], Fingerprint, int, list[Any]] = ((), Fingerprint(()), 0, [])
         entries = ", ".join(f"inputs[{k}].data_ptr(), inputs[{k}]._version" for k in arguments)
@@ -64,7 +62,6 @@ class Prepared:
             seen = fingerprint.look()
             fresh = self._prepare(sources)
             self._kept = (version, fingerprint, seen, fresh)
-            self._report.prepared_bytes = sum(map(_bytes_of, fresh))
             return fresh
 
 
@@ -74,7 +71,5 @@ def is_dense(tensor: torch.Tensor) -> bool:
     return tensor.numel() == span + 1
 
 
-def _bytes_of(value: Any) -> int:
-    if not isinstance(value, torch.Tensor):
-        return 0
-    return value.numel() * value.element_size()
+def _bytes_of(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()

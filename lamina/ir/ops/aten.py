@@ -24,6 +24,16 @@ RECORD = OpRecord(
 )  # fmt: skip
 
 
+GATHERS = frozenset(
+    {
+        "aten.embedding.default", "aten.embedding_bag.default", "aten._embedding_bag.default",
+        "aten._embedding_bag_forward_only.default", "aten.index.Tensor", "aten.gather.default",
+        "aten.index_select.default",
+    }
+)  # fmt: skip
+"""Library operations that read at most as much of their first operand as they give."""
+
+
 def is_extern(operation: Operation) -> bool:
     return "args" in operation.attributes
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lamina.ir.attributes import plain
-from lamina.ir.core import Block, Operation, Value, lookup
+from lamina.ir.core import Block, BlockArgument, Operation, Value, lookup
+from lamina.ir.ops.aten import GATHERS
+from lamina.ir.types import TensorType
 from lamina.passes.fusion.graph import VIEWS, bytes_of, is_splat, root_of
 from lamina.passes.fusion.scatter_in_place import is_in_place, touched_bytes
 
@@ -64,9 +66,22 @@ def least(module: Operation, source: str = "main") -> int:
     used = {root_of(value) for operation in function.body for value in operation.operands}
     inputs = [argument for argument in function.body.arguments if argument in used]
     results = {root_of(value) for value in function.body.terminator.operands} - set(inputs)
-    once = sum(map(bytes_of, inputs)) + sum(map(bytes_of, results))
+    gathered = _gathered_inputs(function)
+    read = sum(min(stored_bytes(each), gathered.get(each, stored_bytes(each))) for each in inputs)
+    once = read + sum(map(bytes_of, results))
     # A scatter in place touches less than its operand: then what the program does is the least known.
     return min(once, total(module, source))
+
+
+def _gathered_inputs(function: Operation) -> dict[Value, int]:
+    """Arguments that are only gathered from, with the bytes that are read of each at most."""
+    found: dict[Value, int] = {}
+    for argument in function.body.arguments:
+        users = argument.users
+        gathers = [user for user in users if user.name in GATHERS or user.name == "lamina.index"]
+        if users and len(gathers) == len(users) and all(user.operand() is argument for user in users):
+            found[argument] = sum(bytes_of(user.results[0]) for user in users)
+    return found
 
 
 def bytes_out(operation: Operation) -> int:
@@ -84,10 +99,23 @@ def bytes_in(module: Operation, operation: Operation) -> int:
         if is_splat(root_of(value)) or is_check(value) or (position == 0 and is_in_place(operation)):
             continue
         window = window_of(value)
-        size = min(bytes_of(window), gathered.get(position, bytes_of(window)))
+        size = min(stored_bytes(window), gathered.get(position, stored_bytes(window)))
         per_root = windows.setdefault(root_of(value), {})
         per_root[window] = max(per_root.get(window, 0), size)
-    return sum(min(sum(sizes.values()), bytes_of(root)) for root, sizes in windows.items())
+    return sum(min(sum(sizes.values()), stored_bytes(root)) for root, sizes in windows.items())
+
+
+def stored_bytes(value: Value) -> int:
+    """Bytes of memory behind a value: an argument whose strides repeat elements has fewer than it shows."""
+    function = value.owner.parent_op if isinstance(value, BlockArgument) and value.block.parent else None
+    if function is None or "lamina.arg_strides" not in function.attributes:
+        return bytes_of(value)
+    assert isinstance(value, BlockArgument) and isinstance(value.type, TensorType)
+    strides = plain(function.attributes["lamina.arg_strides"])[value.position]
+    count = 1
+    for size, step in zip(value.type.sizes, strides, strict=True):
+        count *= size if step else min(size, 1)
+    return count * value.type.element.bytes
 
 
 def is_check(value: Value) -> bool:
@@ -106,8 +134,8 @@ def window_of(value: Value) -> Value:
 
 def gathered_operands(module: Operation, operation: Operation) -> dict[int, int]:
     """Operands read at computed positions, with the bytes that are read at most."""
-    if operation.name == "lamina.index":
-        return {0: bytes_of(operation.result)}
+    if operation.name == "lamina.index" or operation.name in GATHERS:
+        return {0: bytes_of(operation.results[0])}
     block = _kernel_body(module, operation)
     if block is None:
         return {}
