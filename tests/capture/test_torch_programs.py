@@ -95,3 +95,19 @@ def test_tracing_time_is_linear(function, seconds):
     start = time.perf_counter()
     trace(function, (torch_programs.x4(),), {})
     assert time.perf_counter() - start < seconds
+
+
+def test_modules_are_made_after_torch_compile_was_used():
+    """torch.compile patches Module.__init__ of the whole process; slicing a ModuleList makes a module."""
+    layers = torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(3))
+
+    def first_two(x):
+        for layer in layers[:2]:
+            x = layer(x)
+        return x
+
+    x = torch.randn(4, 2)
+    with torch.no_grad():
+        torch.compile(torch.nn.Linear(2, 2), backend="eager")(x)
+        captured = trace(first_two, (x,), {})
+        assert torch.equal(captured.call((x,), {}), first_two(x))

@@ -12,7 +12,7 @@ from torch import nn
 
 import lamina
 from bench.accuracy import largest_error, reference_of
-from bench.workloads import MICRO, NETWORKS, Example, Workload
+from bench.workloads import MICRO, NETWORKS, Example, Workload, to_double
 
 ROUNDING = (
     1e-7  # a result may be this far off where eager happens to be closer to the truth than float32 can tell
@@ -96,13 +96,22 @@ def test_eval_is_right_after_training_mode(name: str) -> None:
     assert isinstance(module, nn.Module)
     compiled = lamina.compile(module)
     check(compiled, example)
-    twin = copy.deepcopy(module)
-    for model, function in ((module, compiled), (twin, twin)):
+    twin, exact = copy.deepcopy(module), to_double(example)
+    runs = ((module, compiled, example.args), (twin, twin, example.args), (exact.function, *exact[:2]))
+    for model, function, args in runs:
         model.train()
         torch.manual_seed(3)
-        function(*example.args)
+        function(*args)
         model.eval()
-    # Batch norm's statistics moved as eager's do, and eval mode uses the moved ones.
-    for (key, ours), theirs in zip(module.state_dict().items(), twin.state_dict().values(), strict=True):
-        assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-5), key
+    # Batch norm's statistics moved as eager's do (dropout draws other numbers in float64, so nets that have
+    # it are held to eager's own values), and eval mode uses the moved ones.
+    states = (module.state_dict(), twin.state_dict(), exact.function.state_dict())
+    for key, ours in states[0].items():
+        theirs, truth = states[1][key], states[2][key]
+        if "running_" in key:
+            error, allowed = (float((each.double() - truth).abs().max()) for each in (ours, theirs))
+            # A mean of values of size 1 is known to 1e-6 in float32, however small it is.
+            assert error <= 4 * allowed + 1e-6 * max(1.0, float(truth.abs().max())), key
+        else:
+            assert torch.equal(ours, theirs), key
     check(compiled, example)

@@ -201,6 +201,12 @@ def run_plainly(function: Callable[..., Any]) -> Model:
     return model
 
 
+def model_of_late_patch(callee: Value) -> Model | None:
+    """What torch.compile, once it is used in the process, has every new module do: tag it for Dynamo's guards."""
+    is_tag = getattr(callee, "__qualname__", "") == "GenerationTracker.tag"
+    return answer(None) if is_tag and callee.__module__ == "torch._dynamo.mutation_guard" else None
+
+
 def collect_models() -> dict[Any, Model]:
     """Models of torch and library functions; what this torch version lacks is left out."""
     models: dict[Any, Model] = {

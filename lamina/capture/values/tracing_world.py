@@ -73,7 +73,7 @@ class TracingWorld(TracedAttributes):
     # calls
 
     def find_model(self, callee: Value) -> Any:
-        model = torch_calls.TORCH_MODELS.get(callee)
+        model = torch_calls.TORCH_MODELS.get(callee) or torch_calls.model_of_late_patch(callee)
         return model if model is not None else super().find_model(callee)
 
     def call(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
