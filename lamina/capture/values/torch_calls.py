@@ -202,7 +202,7 @@ def run_plainly(function: Callable[..., Any]) -> Model:
 
 
 def model_of_late_patch(callee: Value) -> Model | None:
-    """What torch.compile, once it is used in the process, has every new module do: tag it for Dynamo's guards."""
+    """What torch.compile, once used, has every new module of the process do: a tag for Dynamo's guards."""
     is_tag = getattr(callee, "__qualname__", "") == "GenerationTracker.tag"
     return answer(None) if is_tag and callee.__module__ == "torch._dynamo.mutation_guard" else None
 
