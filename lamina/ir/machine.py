@@ -29,8 +29,9 @@ from lamina.options import Options
 
 VECTOR_BITS = {"scalar": 0, "neon": 128, "avx2": 256, "avx512": 512}
 """Register width of each vector instruction set; 0 = one element at a time."""
+SLOWEST_LAUNCH_SECONDS = 2e-5
 AVX512_FEATURES = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl"})
-FORMAT = 1
+FORMAT = 2
 """Version of the measured files: raise it when a figure changes its meaning."""
 
 
@@ -108,9 +109,19 @@ def _measured_host(folder: Path) -> Target:
     target = _read(path)
     if target is not None:
         return target
+    is_busy = _is_busy(known["cores"])
     target = Target(**known, **measure(known))
-    _write(path, target)
+    if not is_busy:
+        _write(path, target)
     return target
+
+
+def _is_busy(cores: int) -> bool:
+    """Whether other programs use the cores: what is measured then is used, but not kept."""
+    try:
+        return os.getloadavg()[0] > cores
+    except OSError:
+        return False
 
 
 def _read(path: Path) -> Target | None:
@@ -250,7 +261,9 @@ def _launch_seconds() -> float:
     # Any C function that ignores its argument serves as the empty body: a Python one would take the GIL.
     nothing = ctypes.cast(ctypes.CDLL(None).abs, ctypes.c_void_p)
     start_parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
-    return _best(lambda: start_parallel(nothing, None, 0, 0), 200)
+    # On a machine whose cores are all busy a fork waits for the scheduler: that is no property of the machine,
+    # and a figure of milliseconds would keep every kernel on one thread for good.
+    return min(_best(lambda: start_parallel(nothing, None, 0, 0), 200), SLOWEST_LAUNCH_SECONDS)
 
 
 def _loaded_openmp() -> str | None:
