@@ -261,8 +261,8 @@ def _launch_seconds() -> float:
     # Any C function that ignores its argument serves as the empty body: a Python one would take the GIL.
     nothing = ctypes.cast(ctypes.CDLL(None).abs, ctypes.c_void_p)
     start_parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
-    # On a machine whose cores are all busy a fork waits for the scheduler: that is no property of the machine,
-    # and a figure of milliseconds would keep every kernel on one thread for good.
+    # On a machine whose cores are all busy a fork waits for the scheduler: that is no property of the
+    # machine, and a figure of milliseconds would keep every kernel on one thread for good.
     return min(_best(lambda: start_parallel(nothing, None, 0, 0), 200), SLOWEST_LAUNCH_SECONDS)
 
 
