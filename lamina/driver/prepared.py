@@ -26,12 +26,17 @@ class Prepared:
         self._main = main
         self._prepare = prepare
         self._lock = threading.Lock()
-        self._kept: tuple[tuple[int, ...], Fingerprint, int, list[Any]] = ((), Fingerprint(()), 0, [])
-        entries = ", ".join(f"inputs[{k}].data_ptr(), inputs[{k}]._version" for k in arguments)
+        self._kept: tuple[tuple[int, ...] | None, Fingerprint, int, list[Any]] = (
+            None,
+            Fingerprint(()),
+            0,
+            [],
+        )
+        entries = "".join(f"inputs[{k}].data_ptr(), inputs[{k}]._version, " for k in arguments)
         chosen = ", ".join(f"inputs[{k}]" for k in arguments)
         names: dict[str, Any] = {}
         source = (
-            f"def version_of(inputs):\n    return ({entries},)\ndef choose(inputs):\n    return [{chosen}]\n"
+            f"def version_of(inputs):\n    return ({entries})\ndef choose(inputs):\n    return [{chosen}]\n"
         )
         exec(compile(source, "<lamina weights>", "exec"), names)
         self._version_of: Callable[[Sequence[Any]], tuple[int, ...]] = names["version_of"]
@@ -53,7 +58,7 @@ class Prepared:
             if version == known and fingerprint.look() == seen:
                 return values
             # Free the old copies first: two sets of packed weights need not exist at once.
-            self._kept = ((), fingerprint, 0, [])
+            self._kept = (None, fingerprint, 0, [])
             del values
             sources = self._choose(inputs)
             fingerprint = Fingerprint(

@@ -22,6 +22,9 @@ from lamina.passes.tensor.weights import main_function, weight_values
 
 NAME = "pack_convolution"
 CONVOLUTION = "aten.convolution.default"
+TRAINING_NORMS = frozenset(
+    {"aten._native_batch_norm_legit_functional.default", "aten._native_batch_norm_legit.no_stats"}
+)
 LARGEST_SHARE_REGROUPED = 0.34
 """A UNet with group norms (14 of 18 convolutions), one thread: 12.7 ms row-major, 16 to 17.5 ms packed, eager
 18.1 ms."""
@@ -33,7 +36,7 @@ def run(module: Operation, context: Context) -> None:
     if function is None or not context.options.fold_weights:
         return
     weights = weight_values(function)
-    common = "no oneDNN" if MKLDNN not in libraries(context) else _regrouping(function)
+    common = "no oneDNN" if MKLDNN not in libraries(context) else _training(function) or _regrouping(function)
     for operation in function.body:
         if operation.name != CONVOLUTION:
             continue
@@ -66,6 +69,13 @@ def _regrouping(function: Operation) -> str | None:
     if readers <= convolutions * LARGEST_SHARE_REGROUPED:
         return None
     return f"{readers} of {convolutions} convolutions read regrouped channels: row-major kernels are faster"
+
+
+def _training(function: Operation) -> str | None:
+    """Why a network in training mode stays as it is: its weights change between calls anyway."""
+    if any(operation.name in TRAINING_NORMS for operation in function.body):
+        return "batch norm takes the batch's statistics, and torch sums channels-last images in float32"
+    return None
 
 
 def _refusal(operation: Operation, args: list[Any], weights: set[Value]) -> str | None:

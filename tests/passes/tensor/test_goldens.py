@@ -40,4 +40,5 @@ def test_every_pass_has_a_golden() -> None:
         for path in FOLDER.glob("*.mlir")
         for name in path.read_text().partition("\n")[0].removeprefix("// passes: ").split(",")
     }
-    assert {each.name for each in PASSES} <= used
+    # No operation of the compiler's own has an expansion: test_expand.py brings one.
+    assert {each.name for each in PASSES} - {"expand"} <= used
