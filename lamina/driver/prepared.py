@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from lamina.autograd.trace import is_dense
 from lamina.runtime.devices.cpu.fingerprint import Fingerprint
 
 Run = Callable[[Sequence[Any]], list[Any]]
@@ -68,12 +69,6 @@ class Prepared:
             fresh = self._prepare(sources)
             self._kept = (version, fingerprint, seen, fresh)
             return fresh
-
-
-def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements lie side by side from the first on, in any order of dimensions."""
-    span = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
-    return tensor.numel() == span + 1
 
 
 def _bytes_of(tensor: torch.Tensor) -> int:

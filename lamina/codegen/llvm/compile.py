@@ -53,7 +53,7 @@ def machine(isa: str) -> llvm.TargetMachine:
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features(isa), opt=OPTIMISATION_LEVEL, reloc="pic",
-        codemodel="jitdefault" if False else "default",
+        codemodel="default",
     )  # fmt: skip
 
 
