@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lamina.ir.attributes import plain
+from lamina.ir.attributes import ArrayAttr, plain
 from lamina.ir.core import Block, BlockArgument, Operation, Value, lookup
 from lamina.ir.ops.aten import GATHERS
 from lamina.ir.types import TensorType
@@ -110,8 +110,10 @@ def stored_bytes(value: Value) -> int:
     function = value.owner.parent_op if isinstance(value, BlockArgument) and value.block.parent else None
     if function is None or "lamina.arg_strides" not in function.attributes:
         return bytes_of(value)
+    stated = function.attributes["lamina.arg_strides"]
     assert isinstance(value, BlockArgument) and isinstance(value.type, TensorType)
-    strides = plain(function.attributes["lamina.arg_strides"])[value.position]
+    assert isinstance(stated, ArrayAttr)
+    strides = plain(stated.elements[value.position])
     count = 1
     for size, step in zip(value.type.sizes, strides, strict=True):
         count *= size if step else min(size, 1)
