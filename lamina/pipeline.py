@@ -41,6 +41,11 @@ def is_kernel(operation: Operation) -> bool:
     return operation.name == "func.func" and (symbol_name(operation) or "").startswith(outline.PREFIX)
 
 
+def kernel_functions(module: Operation) -> dict[str, Operation]:
+    """The kernel functions of a module, by name."""
+    return {symbol_name(each) or "": each for each in module.body if is_kernel(each)}
+
+
 def _run_to_llvm(module: Operation, context: Context) -> None:
     lowered = to_llvm(list(module.body))
     module.regions[0] = Region([Block()])

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import lamina
-from lamina.driver import graph
+from lamina.driver import lowering
 from lamina.errors import UserError
 
 
@@ -234,7 +234,7 @@ def test_a_failing_compile_gives_eagers_result(monkeypatch: pytest.MonkeyPatch, 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(graph, "lower_graph", fail)
+    monkeypatch.setattr(lowering, "lower_graph", fail)
     fast = lamina.compile(lambda x: x + 1, options={"replay_dir": str(tmp_path), "cache": False})
     x = torch.randn(3)
     with pytest.warns(UserWarning, match="ran eagerly"):

@@ -7,6 +7,7 @@ op on fakes is how tracing learns the metadata of results.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -40,12 +41,41 @@ def fake_mode_of(tensors: Iterable[object]) -> FakeTensorMode:
     return FakeTensorMode()
 
 
-def to_fake(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
-    """A fake of `tensor` with the same sizes, strides and offset; a fake is returned as it is."""
+def to_fake(mode: FakeTensorMode, tensor: Tensor, *, is_alone: bool = False) -> Tensor:
+    """A fake of `tensor` with the same sizes, strides and offset; a fake is returned as it is.
+
+    is_alone: no other tensor of the program shares its memory.
+    """
     if isinstance(tensor, FakeTensor):
         return tensor
+    if is_alone and _fills_its_storage(tensor):
+        # Torch's own way loads its compiler and takes several times as long.
+        with mode:
+            return torch.empty_strided(
+                tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device,
+                requires_grad=tensor.requires_grad,
+            )  # fmt: skip
     fake: Tensor = mode.from_tensor(tensor, static_shapes=True)
     return fake
+
+
+def to_fakes(mode: FakeTensorMode, values: Sequence[Any]) -> list[Any]:
+    """The values with fakes in place of tensors; those that share memory have fakes that do."""
+    counts = Counter(storage_key(value) for value in values if isinstance(value, Tensor))
+    return [
+        to_fake(mode, value, is_alone=counts[storage_key(value)] == 1) if isinstance(value, Tensor) else value
+        for value in values
+    ]
+
+
+def _fills_its_storage(tensor: Tensor) -> bool:
+    """Whether a fresh tensor of the same sizes and strides is the same: a plain leaf without spare memory."""
+    if type(tensor) not in (Tensor, torch.nn.Parameter) or not tensor.is_leaf or tensor.is_inference():
+        return False
+    if tensor.storage_offset() != 0 or tensor.numel() == 0 or tensor.is_conj() or tensor.is_neg():
+        return False
+    reach = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.untyped_storage().nbytes() == reach * tensor.element_size()
 
 
 @contextmanager

@@ -13,53 +13,25 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lamina.autograd.trace import (
-    ConstantOutput,
-    FreshOutput,
-    InputOutput,
-    Output,
-    Result,
-    SameOutput,
-    Traced,
-    ViewOutput,
-)
+from lamina.autograd.outputs import finish_outputs, kept_results
+from lamina.autograd.trace import Result, Traced
 
 Tensor = torch.Tensor
 
 
 def replay(traced: Traced, inputs: Sequence[Any]) -> Any:
     """Call the traced program on `inputs`: writes its mutations into them and returns the user's outputs."""
-    with torch.no_grad():
-        results = [_fresh(value, result) for value, result in _evaluate(traced, inputs)]
-    return finish_call(traced, inputs, results)
 
-
-def finish_call(traced: Traced, inputs: Sequence[Any], results: Sequence[Tensor]) -> Any:
-    """What is left to do once the results are computed: write back mutations, rebuild the outputs."""
-    with torch.no_grad():
+    def run(given: Sequence[Any]) -> list[Any]:
+        results = [_fresh(value, result) for value, result in _evaluate(traced, given)]
         for target, result in traced.mutations:
-            inputs[target].copy_(results[result])
-        leaves = rebuild_outputs(traced.outputs, inputs, results)
+            given[target].copy_(results[result])
+        return [results[place] for place in kept_results(traced.outputs)]
+
+    count = len(traced.inputs)
+    with torch.no_grad():
+        leaves = finish_outputs(run, traced.outputs, range(count), count)(inputs)
     return pytree.tree_unflatten(leaves, traced.out_spec)
-
-
-def rebuild_outputs(outputs: list[Output], inputs: Sequence[Any], results: Sequence[Tensor]) -> list[Any]:
-    """The leaves of the user's result, aliasing inputs and one another as eager's do."""
-    leaves: list[Any] = []
-    for output in outputs:
-        match output:
-            case FreshOutput(result):
-                leaves.append(results[result])
-            case InputOutput(index):
-                leaves.append(inputs[index])
-            case SameOutput(index):
-                leaves.append(leaves[index])
-            case ConstantOutput(value):
-                leaves.append(value)
-            case ViewOutput(base, is_input, size, stride, offset):
-                owner = inputs[base] if is_input else results[base]
-                leaves.append(torch.as_strided(owner, size, stride, owner.storage_offset() + offset))
-    return leaves
 
 
 def _evaluate(traced: Traced, inputs: Sequence[Any]) -> list[tuple[Tensor, Result]]:

@@ -18,57 +18,19 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lamina.autograd.fake import below_autograd, fake_mode_of, quiet_fakes, storage_key, to_fake
+from lamina.autograd.fake import below_autograd, fake_mode_of, quiet_fakes, storage_key, to_fakes
+from lamina.autograd.outputs import (
+    ConstantOutput,
+    FreshOutput,
+    InputOutput,
+    Output,
+    SameOutput,
+    ViewOutput,
+)
 from lamina.autograd.recorder import Recorder
 from lamina.errors import Unsupported
 
 Tensor = torch.Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class FreshOutput:
-    """The output is result `result` itself; its strides are the result's."""
-
-    result: int
-
-
-@dataclass(frozen=True, slots=True)
-class ViewOutput:
-    """The output is `as_strided(base, size, stride, offset)`.
-
-    is_input: `base` is the index of an input, else of a result. offset counts from the base's own offset.
-    """
-
-    base: int
-    is_input: bool
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int
-    dtype: torch.dtype
-
-
-@dataclass(frozen=True, slots=True)
-class InputOutput:
-    """The output is the very tensor object passed as input `input`."""
-
-    input: int
-
-
-@dataclass(frozen=True, slots=True)
-class SameOutput:
-    """The output is the same object as the earlier output `output`."""
-
-    output: int
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantOutput:
-    """The output is a Python value known at trace time (None, a number, a string, ...)."""
-
-    value: Any
-
-
-Output = FreshOutput | ViewOutput | InputOutput | SameOutput | ConstantOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +77,7 @@ def trace_inference(graph_module: fx.GraphModule, inputs: Sequence[Any]) -> Trac
     for index, value in enumerate(inputs):
         _check_input(index, value)
     mode = fake_mode_of(inputs)
-    fakes = [to_fake(mode, value) if isinstance(value, Tensor) else value for value in inputs]
+    fakes = to_fakes(mode, inputs)
     recorder = Recorder(mode)
     _add_inputs(recorder, inputs, fakes)
     with quiet_fakes(), below_autograd(), recorder:

@@ -1,4 +1,4 @@
-"""Compiles one torch-level graph: trace, tensor passes, fusion, kernels, program, executor.
+"""Compiles one torch-level graph: finds its program on disk or makes it, and gives something that runs.
 
 The result is called with the graph's inputs and gives the graph's outputs, in eager's strides, with eager's
 aliasing and mutations.
@@ -6,44 +6,26 @@ aliasing and mutations.
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import fx
 
-from lamina import pipeline
-from lamina.autograd.eager_cost import eager_cost
-from lamina.autograd.import_graph import import_graph
-from lamina.autograd.trace import (
-    ConstantOutput,
-    FreshOutput,
-    InputOutput,
-    Output,
-    SameOutput,
-    Traced,
-    ViewOutput,
-    trace_inference,
-)
-from lamina.driver.kernels import STORE, kernel_functions
+from lamina.autograd.outputs import finish_outputs
+from lamina.driver.kernels import STORE
 from lamina.driver.prepared import Prepared
+from lamina.driver.program import Program
+from lamina.driver.program_key import program_text
 from lamina.driver.watch import Watch, counters
 from lamina.ir import machine
-from lamina.ir.attributes import attribute, plain
-from lamina.ir.core import BlockArgument, Operation, lookup
-from lamina.ir.passes import Context, PassManager
-from lamina.ir.types import TensorType
+from lamina.ir.passes import Context
 from lamina.options import Options
-from lamina.passes.fusion import traffic
-from lamina.passes.program.to_program import buffer_root
-from lamina.reports.report import GraphReport, Traffic
-from lamina.runtime.cache import Cache
+from lamina.reports.report import GraphReport
+from lamina.runtime.cache import Cache, key_of
 from lamina.runtime.executor import Executor
 from lamina.runtime.library_calls import available_libraries
-
-Tensor = torch.Tensor
 
 
 @dataclass(slots=True)
@@ -66,132 +48,59 @@ def compile_graph(
 
     Raises Unsupported for what cannot be compiled, CompilerBug (with the IR before the pass) for failures.
     """
-    with watch.stage("trace"):
-        traced = trace_inference(graph, inputs)
-    with watch.stage("import"):
-        module = import_graph(traced)
-        describe_main(lookup(module, "main"), traced, inputs, kinds)
-    context = Context(options, machine.host(options), libraries=available_libraries(), stage=watch.stage)
-    return lower_graph(module, traced, context, watch)
-
-
-def describe_main(main: Operation, traced: Traced, inputs: Sequence[Any], kinds: Sequence[str]) -> None:
-    """Write what the later levels need onto @main: kinds of arguments, which results are kept."""
-    positions = tensor_positions(inputs)
-    named = [kinds[k] if kinds else _kind_of(inputs[k]) for k in positions]
-    main.attributes["lamina.arg_kinds"] = attribute(named)
-    main.attributes["lamina.kept"] = attribute(kept_results(traced.outputs))
-
-
-def tensor_positions(inputs: Sequence[Any]) -> list[int]:
-    """Which of the graph's inputs are tensors: the arguments of @main."""
-    return [position for position, value in enumerate(inputs) if isinstance(value, Tensor)]
-
-
-def _kind_of(value: Any) -> str:
-    return "parameter" if isinstance(value, torch.nn.Parameter) else "input"
-
-
-def kept_results(outputs: Sequence[Output]) -> list[int]:
-    """Results that some output is made of."""
-    used = [each.result for each in outputs if isinstance(each, FreshOutput)]
-    used += [each.base for each in outputs if isinstance(each, ViewOutput) and not each.is_input]
-    return sorted(set(used))
-
-
-def lower_graph(module: Operation, traced: Traced, context: Context, watch: Watch) -> Compiled:
-    """From the tensor level to something that runs."""
-    cost = eager_cost(traced)
-    report = GraphReport("graph", operations=cost.operations)
-    report.traffic = Traffic(eager=cost.bytes, least=traffic.least(module))
-    options = context.options
     cache = Cache(options.cache_path() if options.cache else None)
-    manager = PassManager(
-        pipeline=pipeline.GRAPH, verify=options.verify, print_after=frozenset(options.trace)
-    )
-    manager.run(module, context)
-    kernels = STORE.kernels(kernel_functions(module), context, cache, watch)
-    with watch.stage("program"):
-        main = Executor(pipeline.make_program(module, "main"), kernels, options.threads)
-        prepare = pipeline.make_program(module, "prepare") if pipeline.has_prepare(module) else None
-    with watch.stage("describe"):
-        pipeline.describe(module, report)
+    # Who wants to see or check the passes wants them to run.
+    is_kept = options.cache and not options.verify and not options.trace
+    with watch.stage("program key"):
+        text = program_text(graph, inputs, kinds, options, available_libraries()) if is_kept else None
+    program = find_program(text, options, cache, watch)
+    if program is None:
+        # The passes are imported only here: a process that finds its programs on disk is spared them.
+        from lamina.driver.lowering import make_program
+
+        context = Context(options, machine.host(options), libraries=available_libraries(), stage=watch.stage)
+        program = make_program(graph, inputs, kinds, context, cache, watch)
+        keep_program(text, program, options, cache)
+    return make_callable(program, options, watch)
+
+
+def find_program(text: str | None, options: Options, cache: Cache, watch: Watch) -> Program | None:
+    """The program of that text from disk, its kernels loaded; None where anything of it is missing."""
+    if text is None:
+        return None
+    key = key_of(text, machine.identity(options))
+    with watch.stage("cache"):
+        payload = cache.get("program", key)
+        if payload is None:
+            return None
+        try:
+            program = Program.from_bytes(payload)
+        except Exception as error:
+            cache.reject("program", key, f"not readable ({type(error).__name__})")
+            return None
+    if not STORE.load(program.kernels.values(), cache, watch):
+        return None
+    counters.cache_hits += 1
+    return program
+
+
+def keep_program(text: str | None, program: Program, options: Options, cache: Cache) -> None:
+    """Write a program to disk, where it has a name and is plain data."""
+    payload = program.to_bytes() if text is not None else None
+    if text is not None and payload is not None:
+        cache.put("program", key_of(text, machine.identity(options)), payload)
+
+
+def make_callable(program: Program, options: Options, watch: Watch) -> Compiled:
+    """Something that runs, from a program whose kernels are loaded."""
+    with watch.stage("executor"):
+        kernels = STORE.callables(program.kernels)
+        main = Executor(program.main, kernels, options.threads)
+        run: Callable[[Sequence[Any]], list[Any]] = main
+        if program.prepare is not None:
+            run = Prepared(main, Executor(program.prepare, kernels), program.prepare_arguments)
     counters.kernels += len(kernels)
-    counters.externs += sum(report.externs.values())
-    report.seconds = watch.seconds
-    report.arena_bytes = main.arena_bytes
-    report.remarks = [remark.to_plain() for remark in context.remarks]
-    report.texts["program"] = main.source
-    run: Callable[[Sequence[Any]], list[Any]] = main
-    if prepare is not None:
-        arguments = plain(lookup(module, "main").attributes["lamina.prepare_arguments"])
-        report.prepared_bytes = prepared_bytes(lookup(module, "prepare"))
-        run = Prepared(main, Executor(prepare, kernels), arguments)
-    return Compiled(finish_outputs(run, traced), report, is_repeatable(module))
-
-
-def prepared_bytes(function: Operation) -> int:
-    """Bytes that the results of @prepare hold: packed weights take what the weights take."""
-    total = 0
-    for value, strides in zip(
-        function.body.terminator.operands, plain(function.attributes["lamina.result_strides"]), strict=True
-    ):
-        assert isinstance(value.type, TensorType)
-        sizes = value.type.sizes
-        count = math.prod(size if step else min(size, 1) for size, step in zip(sizes, strides, strict=True))
-        total += count * value.type.element.bytes
-    return total
-
-
-def is_repeatable(module: Operation) -> bool:
-    """Whether the program, stopped halfway, has changed nothing that the caller sees."""
-    main = lookup(module, "main_program").body
-    calls = [each for each in main if each.name == "program.call"]
-    writes = any(plain(each.attributes["callee"]).split(".")[1].endswith("_") for each in calls)
-    draws = any(
-        "effects" in each.attributes and plain(each.attributes["effects"]) == "random" for each in calls
-    )
-    launches = [each for each in main if each.name == "program.launch"]
-    outputs = [value for each in launches for value in each.operands[-plain(each.attributes["outputs"]) :]]
-    into = any(isinstance(buffer_root(value), BlockArgument) for value in outputs)
-    return not (writes or draws or into)
-
-
-def finish_outputs(
-    run: Callable[[Sequence[Any]], list[Any]], traced: Traced
-) -> Callable[[Sequence[Any]], list[Any]]:
-    """Wrap `run` so that it takes the graph's inputs and gives its outputs.
-
-    run: from the tensors among the inputs to the kept results. The wrapper is written as Python text.
-    """
-    kept = {result: place for place, result in enumerate(kept_results(traced.outputs))}
-    positions = tensor_positions(traced.inputs)
-    names: dict[str, Any] = {"run": run, "as_strided": torch.as_strided}
-    outputs: list[str] = []
-    for place, output in enumerate(traced.outputs):
-        match output:
-            case FreshOutput(result):
-                text = f"results[{kept[result]}]"
-            case ViewOutput(base, is_input, size, stride, offset, _):
-                source = f"inputs[{base}]" if is_input else f"results[{kept[base]}]"
-                text = f"as_strided({source}, {size}, {stride}, {source}.storage_offset() + {offset})"
-            case InputOutput(index):
-                text = f"inputs[{index}]"
-            case SameOutput(earlier):
-                text = outputs[earlier]
-            case ConstantOutput(value):
-                text = f"constant_{place}"
-                names[text] = value
-        outputs.append(f"o{place}")
-        names.setdefault("lines", []).append(f"o{place} = {text}")
-    whole = len(positions) == len(traced.inputs)
-    chosen = "inputs" if whole else "[" + ", ".join(f"inputs[{k}]" for k in positions) + "]"
-    lines = [f"results = run({chosen})", *names.pop("lines", []), f"return [{', '.join(outputs)}]"]
-    if whole and outputs and all(isinstance(each, FreshOutput) for each in traced.outputs):
-        order = [kept[each.result] for each in traced.outputs if isinstance(each, FreshOutput)]
-        if order == list(range(len(kept))):
-            return run
-    source = "def finish(inputs):\n    " + "\n    ".join(lines) + "\n"
-    exec(compile(source, "<lamina outputs>", "exec"), names)
-    finished: Callable[[Sequence[Any]], list[Any]] = names["finish"]
-    return finished
+    counters.externs += sum(program.report.externs.values())
+    report = dataclasses.replace(program.report, seconds=watch.seconds, texts={"program": main.source})
+    run = finish_outputs(run, program.outputs, program.positions, program.count)
+    return Compiled(run, report, program.is_repeatable)

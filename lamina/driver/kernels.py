@@ -2,25 +2,25 @@
 
 A kernel's identity is its tensor-level text under a neutral name, with the target and the options that
 change code. Twelve equal layers thus share one kernel, and a second process loads what the first one built.
+Kernels that are missing together are compiled together, into one object file.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lamina.codegen.llvm.build import build
 from lamina.driver.watch import Watch, counters
 from lamina.ir.attributes import StringAttr
-from lamina.ir.core import Operation, symbol_name
+from lamina.ir.core import Operation
 from lamina.ir.machine import Target
 from lamina.ir.passes import Context
 from lamina.ir.text import print_module
 from lamina.options import Options
-from lamina.pipeline import is_kernel, lower_kernel
 from lamina.runtime.cache import Cache, key_of
 from lamina.runtime.devices.cpu.library import Library
 
@@ -30,16 +30,16 @@ NEUTRAL_NAME = "kernel"
 
 @dataclass(slots=True)
 class KernelStore:
-    """Loaded kernels by identity. Thread safe."""
+    """Loaded kernels by identity, and the object files they are in. Thread safe."""
 
     loaded: dict[str, Kernel] = field(default_factory=dict)
-    libraries: list[Library] = field(default_factory=list)
+    libraries: dict[str, Library] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.RLock)
 
-    def kernels(
+    def make(
         self, functions: Mapping[str, Operation], context: Context, cache: Cache, watch: Watch
-    ) -> dict[str, Kernel]:
-        """Callable kernels for tensor-level kernel functions, by name."""
+    ) -> dict[str, str]:
+        """Build or load what is missing of tensor-level kernel functions; the identity of each, by name."""
         with self.lock:
             with watch.stage("kernel keys"):
                 keys = {
@@ -48,44 +48,60 @@ class KernelStore:
                 }
             missing: dict[str, str] = {}
             for name, key in keys.items():
-                if (
-                    key not in self.loaded
-                    and key not in missing
-                    and not self._load_from_disk(key, cache, watch)
-                ):
+                if key not in missing and not self.load([key], cache, watch):
                     missing[key] = name
-            for key, name in missing.items():
-                self._build(key, functions[name], context, cache, watch)
+            if missing:
+                self._build({key: functions[name] for key, name in missing.items()}, context, cache, watch)
+            return keys
+
+    def load(self, keys: Iterable[str], cache: Cache, watch: Watch) -> bool:
+        """Whether all these kernels are in this process now, loaded from disk where they were not."""
+        with self.lock, watch.stage("cache"):
+            return all(key in self.loaded or self._load_from_disk(key, cache) for key in keys)
+
+    def callables(self, keys: Mapping[str, str]) -> dict[str, Kernel]:
+        """Loaded kernels by the names that a program has for them."""
+        with self.lock:
             return {name: self.loaded[key] for name, key in keys.items()}
 
-    def _load_from_disk(self, key: str, cache: Cache, watch: Watch) -> bool:
-        with watch.stage("cache"):
-            payload = cache.get("kernel", key)
-            if payload is None:
-                return False
-            try:
-                header, object_code = payload.split(b"\n", 1)
-                symbol = json.loads(header)["symbol"]
-                self._add(key, Library(object_code, [symbol]), symbol)
-            except Exception as error:
-                cache.reject("kernel", key, f"not loadable ({type(error).__name__})")
-                return False
-            counters.cache_hits += 1
-            return True
+    def _load_from_disk(self, key: str, cache: Cache) -> bool:
+        payload = cache.get("kernel", key)
+        if payload is None:
+            return False
+        try:
+            found = json.loads(payload)
+            name, symbol = found["object"], found["symbol"]
+            if name not in self.libraries:
+                object_code = cache.get("object", name)
+                if object_code is None:
+                    return False
+                self.libraries[name] = Library(object_code, found["symbols"])
+            self.loaded[key] = self.libraries[name].function(symbol)
+        except Exception as error:
+            cache.reject("kernel", key, f"not loadable ({type(error).__name__})")
+            return False
+        counters.cache_hits += 1
+        return True
 
-    def _build(self, key: str, function: Operation, context: Context, cache: Cache, watch: Watch) -> None:
+    def _build(
+        self, functions: Mapping[str, Operation], context: Context, cache: Cache, watch: Watch
+    ) -> None:
+        # LLVM and the loop passes are needed only here: a process that loads all its kernels is spared them.
+        from lamina.codegen.llvm.build import build
+        from lamina.pipeline import lower_kernel
+
         with watch.stage("loops"):
-            lowered = lower_kernel(function, context)
+            lowered = [lower_kernel(function, context) for function in functions.values()]
         with watch.stage("codegen"):
-            built = build([lowered], context.target, contract=context.options.numerics != "eager")
-            counters.kernel_compilations += 1
-            symbol = built.symbols[0]
-            self._add(key, Library(built.object_code, built.symbols), symbol)
-        cache.put("kernel", key, json.dumps({"symbol": symbol}).encode() + b"\n" + built.object_code)
-
-    def _add(self, key: str, library: Library, symbol: str) -> None:
-        self.libraries.append(library)
-        self.loaded[key] = library.function(symbol)
+            built = build(lowered, context.target, contract=context.options.numerics != "eager")
+            counters.kernel_compilations += len(lowered)
+            name = hashlib.sha256(built.object_code).hexdigest()
+            library = self.libraries[name] = Library(built.object_code, built.symbols)
+        cache.put("object", name, built.object_code)
+        for key, symbol in zip(functions, built.symbols, strict=True):
+            self.loaded[key] = library.function(symbol)
+            found = {"object": name, "symbol": symbol, "symbols": built.symbols}
+            cache.put("kernel", key, json.dumps(found).encode())
 
     def clear(self) -> None:
         """Forget the kernels; those that programs hold stay loaded."""
@@ -105,8 +121,3 @@ def kernel_key(function: Operation, target: Target, options: Options) -> str:
     finally:
         function.attributes["sym_name"] = name
     return key_of(text, target.isa, ",".join(target.features), options.cache_key())
-
-
-def kernel_functions(module: Operation) -> dict[str, Operation]:
-    """The kernel functions of a module, by name."""
-    return {symbol_name(each) or "": each for each in module.body if is_kernel(each)}

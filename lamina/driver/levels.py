@@ -12,8 +12,7 @@ from lamina.autograd.import_graph import import_graph
 from lamina.autograd.trace import trace_inference
 from lamina.codegen.llvm.emit import emit
 from lamina.codegen.llvm.to_llvm import to_llvm
-from lamina.driver.graph import describe_main
-from lamina.driver.kernels import kernel_functions
+from lamina.driver.lowering import describe_main
 from lamina.ir import machine
 from lamina.ir.core import Operation, lookup, make_module
 from lamina.ir.passes import Context, PassManager
@@ -41,7 +40,7 @@ def texts_by_level(
     def keep(level: str, after: Operation) -> None:
         texts.setdefault(level, []).append(print_module(after, locations=True))
 
-    for function in kernel_functions(module).values():
+    for function in pipeline.kernel_functions(module).values():
         lowered = to_llvm([pipeline.lower_kernel(function, context, keep)])
         keep("to_llvm", lowered)
         texts.setdefault("llvm_ir", []).append(emit(lowered))

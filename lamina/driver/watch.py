@@ -23,7 +23,7 @@ class Counters:
     """What happened since the last `lamina.reset()`.
 
     kernels, externs: of the programs made; kernel_compilations: kernels built by LLVM (equal ones once);
-    cache_hits: entries of the disk cache used.
+    cache_hits: programs and kernels found on disk.
     """
 
     graphs: int = 0

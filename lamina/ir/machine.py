@@ -102,6 +102,16 @@ def host(options: Options | None = None) -> Target:
     return target if options.vector_isa == "auto" else target.with_isa(options.vector_isa)
 
 
+def identity(options: Options) -> str:
+    """What tells this machine from others, and whether its measured figures are settled.
+
+    Figures taken while other programs use the cores are not kept: what is decided by them is not for later.
+    """
+    known = _known_figures()
+    is_settled = (options.cache_path() / "machines" / f"{_identify(known)}.json").exists()
+    return json.dumps([FORMAT, known, options.vector_isa, is_settled], sort_keys=True)
+
+
 @cache
 def _measured_host(folder: Path) -> Target:
     known = _known_figures()
@@ -147,6 +157,7 @@ def _identify(known: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps([FORMAT, known], sort_keys=True).encode()).hexdigest()[:20]
 
 
+@cache
 def _known_figures() -> dict[str, Any]:
     """What the operating system tells without measuring."""
     name, features = _processor()

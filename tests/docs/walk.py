@@ -20,8 +20,7 @@ from lamina.capture import trace
 from lamina.codegen.llvm.compile import assembly
 from lamina.codegen.llvm.emit import emit
 from lamina.codegen.llvm.to_llvm import to_llvm
-from lamina.driver.graph import describe_main
-from lamina.driver.kernels import kernel_functions
+from lamina.driver.lowering import describe_main
 from lamina.ir.core import Operation, lookup, make_module
 from lamina.ir.machine import Target
 from lamina.ir.passes import Context, PassManager
@@ -56,7 +55,7 @@ def texts() -> dict[str, str]:
     context = Context(target=TARGET)
     PassManager(pipeline=pipeline.GRAPH, verify=True).run(module, context)
     found["fused"] = print_module(module)
-    ((_, kernel),) = kernel_functions(module).items()
+    ((_, kernel),) = pipeline.kernel_functions(module).items()
 
     def keep(name: str, after: Operation) -> None:
         found[name] = print_module(after.body.first or after)

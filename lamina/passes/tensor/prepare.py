@@ -127,7 +127,8 @@ def _make_function(
         "lamina.result_strides": [strides_of_result(value) for value in wanted],
     }
     if strides is not None:
-        attributes["lamina.arg_strides"] = [plain(strides)[position] for position in positions]
+        all_strides = plain(strides)
+        attributes["lamina.arg_strides"] = [all_strides[position] for position in positions]
     return Operation("func.func", attributes=attributes, regions=[Region([block])])
 
 
