@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from lamina.capture.breaks.native import CallHook, run_rest, step
+from lamina.capture.breaks.resume_point import ResumePoint
 from lamina.capture.captured import Captured
-from lamina.capture.frontend import trace
+from lamina.capture.frontend import trace, trace_rest
+from lamina.capture.values.trust import is_library_file
 
-__all__ = ["Captured", "trace"]
+__all__ = ["CallHook", "Captured", "ResumePoint", "is_library_file", "run_rest", "step", "trace", "trace_rest"]

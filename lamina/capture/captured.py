@@ -8,10 +8,14 @@ from typing import Any
 import torch
 import torch.fx
 
+from lamina.capture.breaks.resume_point import ResumePoint
 from lamina.capture.generated import Writer
 from lamina.capture.guards import GuardSet
+from lamina.capture.layouts import Leaf
 from lamina.capture.sources import Source
+from lamina.capture.values.sizes import NumberValue
 from lamina.capture.values.tensor import TensorValue
+from lamina.errors import Unsupported
 
 
 class Captured:
@@ -22,25 +26,33 @@ class Captured:
     finish(outputs, args, kwargs)      the user's result; replays side effects on the real objects
     graph_module                       takes the inputs, returns a tuple of tensors
     example_inputs                     fake tensors as the inputs are before the call
+    varying                            (input, dimension) of each size that differs from call to call; the
+                                       dimension is None for a number
     mutated_inputs                     indices of inputs that the graph writes to in place
     effect_count                       how many outside changes `finish` makes
+    pause                              where the capture ends before the call does: then `finish` gives the
+                                       values of the frame at that point, and `reason` says why
     """
 
     def __init__(
         self,
         graph_module: torch.fx.GraphModule,
-        inputs: list[TensorValue],
+        inputs: list[TensorValue | NumberValue],
         guards: GuardSet,
         finish: Writer,
         effect_count: int,
         mutated_inputs: list[int],
+        pause: ResumePoint | None = None,
     ) -> None:
         self.graph_module = graph_module
         self.sources: list[Source] = [value.source for value in inputs]
-        self.example_inputs: list[torch.Tensor] = [value.node.meta["example_value"] for value in inputs]
+        self.varying = [place for index, value in enumerate(inputs) for place in varying_places(index, value)]
+        self.example_inputs: list[Any] = [value.node.meta["example_value"] for value in inputs]
         self.guards = guards
         self.effect_count = effect_count
         self.mutated_inputs = mutated_inputs
+        self.pause = pause
+        self.reason: Unsupported | None = None
         self.check, self._check_text = guards.build_check()
         fetch = Writer("fetch_inputs", "args, kwargs")
         names = [source.expression(fetch) for source in self.sources]
@@ -65,3 +77,12 @@ class Captured:
         """Run the captured graph as it is: the meaning every back end must keep."""
         outputs = self.graph_module(*self.fetch_inputs(args, kwargs))
         return self.finish(outputs, args, kwargs)
+
+
+def varying_places(index: int, value: TensorValue | NumberValue) -> list[tuple[int, int | None]]:
+    """What the guards leave open of one input."""
+    if type(value) is NumberValue:
+        return [(index, None)]
+    layout = value.builder.symbols.layouts.get(value.source.key)
+    sizes = () if layout is None else layout.sizes
+    return [(index, dimension) for dimension, size in enumerate(sizes) if isinstance(size, Leaf)]

@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
+import types
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.fx
 
+from lamina.capture.breaks.native import reads_caller_frame
+from lamina.capture.breaks.resume_point import GENERATOR_FLAGS, ResumePoint, describe_frame
 from lamina.capture.captured import Captured
 from lamina.capture.guards import ARGUMENTS
 from lamina.capture.machine.loop import Machine
-from lamina.capture.machine.signals import TracingStopped, Value, stop
+from lamina.capture.machine.signals import TracingPaused, TracingStopped, Value, stop
 from lamina.capture.opcodes.table import all_handlers
 from lamina.capture.rebuild import Rebuilder
 from lamina.capture.side_effects import SideEffects, collect_side_effects
@@ -26,38 +30,152 @@ from lamina.errors import Unsupported
 
 HANDLERS = all_handlers()
 RECURSION_LIMIT = 20_000
+BREAK_ATTEMPTS = 6
+"""How many places are tried for one break before the whole call runs eagerly."""
+BREAKABLE = ("CALL", "FOR_ITER", "GET_ITER", "BEFORE_WITH", "LOAD_ATTR", "LOAD_METHOD")
+"""Bytecodes that make what cannot leave a trace."""
 
 
-def trace(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
+Start = Callable[[TracingWorld], Value]
+"""Brings in what a program works on and runs it in the world's machine; gives the result."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One run of a program in a machine of its own, up to a given step of its root frame."""
+
+    start: Start
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    world: TracingWorld = field(default_factory=TracingWorld)
+    machine: Machine = field(init=False)
+    rebuilder: Rebuilder | None = None
+
+    def run(self, pause_at: int = -1) -> Captured:
+        """Raises TracingStopped for what cannot be captured."""
+        self.machine = Machine(HANDLERS, self.world, trail=[])
+        self.machine.pause_at = pause_at
+        point = None
+        with preserve_modes(self.world), deep_recursion():
+            self.world.start_guards()
+            try:
+                result = run_program(self.world, self.start)
+            except TracingPaused:
+                point, result = self.describe_pause()
+            grad_mode = torch.is_grad_enabled()
+        self.rebuilder = Rebuilder(self.world)
+        return assemble(self.world, self.rebuilder, self.args, self.kwargs, result, grad_mode, point)
+
+    def describe_pause(self) -> tuple[ResumePoint, tuple[Value, ...]]:
+        frame = self.machine.root
+        assert frame is not None
+        if self.world.autocasts:
+            stop("autocast", "the break lies in an autocast or inference mode region")
+        if reads_caller_frame(frame):
+            stop("frames", "a function looks at the frame that calls it")
+        return describe_frame(frame)
+
+    def can_break(self, error: Unsupported) -> bool:
+        """Whether the program can go on after a break where this attempt stopped."""
+        root = self.machine.root
+        if root is None or root.code.co_flags & GENERATOR_FLAGS or error.code == "raises":
+            return False
+        # An error of the user's that nobody catches is best raised by the user's own code.
+        is_caught = root.decoded.find_range(root.position - 1) is not None
+        return error.code != "op-error" or is_caught
+
+    def earlier_step(self, step: int) -> int:
+        """The step to break at when the values at `step` cannot leave the trace; -1: there is none."""
+        unbuilt = None if self.rebuilder is None else self.rebuilder.unbuilt
+        birth = self.machine.births.get(id(unbuilt), step)
+        if birth < step:
+            return birth
+        assert self.machine.root is not None
+        instructions = self.machine.root.decoded.instructions
+        trail = self.machine.trail or []
+        while step > 0:
+            step -= 1
+            if instructions[trail[step]].name.startswith(BREAKABLE):
+                return step
+        return -1
+
+
+def trace(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, fullgraph: bool = False
+) -> Captured:
     """Capture one call of `function` (a function, bound method, nn.Module or other callable).
 
-    Nothing outside is changed and no tensor operation runs. Raises Unsupported, placed at the user's line,
-    for what the machine does not know and for calls that raise: those are to be run eagerly.
+    Nothing outside is changed and no tensor operation runs. What the machine does not know ends the capture
+    with a `pause` before it, unless `fullgraph`. Raises Unsupported, placed at the user's line, where that
+    cannot be done, and for calls that raise: those are to be run eagerly.
     """
-    world = TracingWorld()
-    Machine(HANDLERS, world)
-    try:
-        with preserve_modes(world), deep_recursion():
-            world.start_guards()
-            callee = world.importer.bring(function, Fixed(function, describe_callable(function)))
-            arguments = tuple(
-                world.importer.bring(value, Argument(index)) for index, value in enumerate(args)
-            )
-            keywords = {name: world.importer.bring(value, Argument(name)) for name, value in kwargs.items()}
-            result = run_program(world, callee, arguments, keywords)
-            grad_mode = torch.is_grad_enabled()
-        return assemble(world, args, kwargs, result, grad_mode)
-    except TracingStopped as stopped:
-        raise stopped.error from stopped.error.__cause__
 
-
-def run_program(
-    world: TracingWorld, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]
-) -> Value:
-    """Run the callable in the machine; an exception of the program is left to eager."""
-    try:
+    def start(world: TracingWorld) -> Value:
+        bring = world.importer.bring
+        callee = bring(function, Fixed(function, describe_callable(function)))
+        arguments = tuple(bring(value, Argument(index)) for index, value in enumerate(args))
+        keywords = {name: bring(value, Argument(name)) for name, value in kwargs.items()}
         return world.call(callee, arguments, keywords)
-    except (TracingStopped, KeyboardInterrupt):
+
+    is_whole = fullgraph or not is_root_the_call(function)
+    return capture(start, args, kwargs, may_pause=not is_whole)
+
+
+def trace_rest(point: ResumePoint, values: tuple[Any, ...]) -> Captured:
+    """Capture how a paused frame goes on. Its values are the arguments of the segment."""
+
+    def start(world: TracingWorld) -> Value:
+        labels = enumerate(point.labels())
+        sources = [Argument(index, label) for index, label in labels]
+        brought = [
+            world.importer.bring(value, source) for value, source in zip(values, sources, strict=True)
+        ]
+        frame = point.make_frame(brought)
+        world.machine.run(frame)
+        return frame.value
+
+    return capture(start, values, {}, may_pause=True)
+
+
+def is_root_the_call(function: Callable[..., Any]) -> bool:
+    """Whether the first frame that a call of `function` runs gives the call's own result."""
+    kind = type(function)
+    if isinstance(function, torch.nn.Module) or kind in (types.FunctionType, types.MethodType):
+        return True
+    return type(getattr(kind, "__call__", None)) is types.FunctionType
+
+
+def capture(start: Start, args: tuple[Any, ...], kwargs: dict[str, Any], *, may_pause: bool) -> Captured:
+    """Capture whole, or up to the step at which that stops, or to an earlier one."""
+    attempt = Attempt(start, args, kwargs)
+    try:
+        return attempt.run()
+    except TracingStopped as stopped:
+        reason = stopped.error
+    if not may_pause or not attempt.can_break(reason):
+        raise reason from reason.__cause__
+    step = len(attempt.machine.trail or ()) - 1
+    for _ in range(BREAK_ATTEMPTS):
+        attempt = Attempt(start, args, kwargs)
+        try:
+            captured = attempt.run(pause_at=step)
+        except TracingStopped:
+            step = attempt.earlier_step(step)
+            if step < 0:
+                break
+            continue
+        if reason.location is None and captured.pause is not None:
+            reason.location = (captured.pause.function.__code__.co_filename, captured.pause.line)
+        captured.reason = reason
+        return captured
+    raise reason from reason.__cause__
+
+
+def run_program(world: TracingWorld, start: Start) -> Value:
+    """Run the program in the machine; an exception of the program is left to eager."""
+    try:
+        return start(world)
+    except (TracingStopped, TracingPaused, KeyboardInterrupt):
         raise
     except BaseException as error:
         raised = error
@@ -111,13 +229,18 @@ def deep_recursion() -> Iterator[None]:
 
 
 def assemble(
-    world: TracingWorld, args: tuple[Any, ...], kwargs: dict[str, Any], result: Value, grad_mode: bool
+    world: TracingWorld,
+    rebuilder: Rebuilder,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    result: Value,
+    grad_mode: bool,
+    point: ResumePoint | None,
 ) -> Captured:
     """Close the graph and generate the functions around it."""
     effects = collect_side_effects(world)
     if grad_mode != torch.is_grad_enabled():
         effects.calls.append((torch._C._set_grad_enabled, (grad_mode,), {}))
-    rebuilder = Rebuilder(world)
     rebuilder.write_all(result, effects)
     builder = world.builder
     builder.graph.output(tuple(rebuilder.outputs))
@@ -130,7 +253,7 @@ def assemble(
     guard_call(world, args, kwargs)
     mutated = guard_mutation(world, inputs)
     graph_module = torch.fx.GraphModule(torch.nn.Module(), builder.graph)
-    return Captured(graph_module, inputs, world.guards, rebuilder.writer, effects.count, mutated)
+    return Captured(graph_module, inputs, world.guards, rebuilder.writer, effects.count, mutated, point)
 
 
 def guard_call(world: TracingWorld, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -147,7 +270,8 @@ def guard_call(world: TracingWorld, args: tuple[Any, ...], kwargs: dict[str, Any
         lambda writer: f"tuple(kwargs) == {writer.constant(names)}" if names else "not kwargs",
     )
     for value, source in world.importer.tensor_sources:
-        guards.tensor(source, value.real)
+        guards.tensor(source, value.real, world.builder.symbols.layouts.get(source.key))
+    world.builder.symbols.add_guards(guards)
     guards.guards += before
     world.finish_guards()
 
@@ -177,7 +301,7 @@ def guard_mutation(world: TracingWorld, inputs: list[Any]) -> list[int]:
     reals = [value.real for value in inputs]
     for index in mutated:
         for other, real in enumerate(reals):
-            if other != index and share_memory(reals[index], real):
+            if other != index and isinstance(real, torch.Tensor) and share_memory(reals[index], real):
                 stop(
                     "overlapping-inputs",
                     f"{inputs[index].source.describe()} is written to and shares memory with "
@@ -185,7 +309,9 @@ def guard_mutation(world: TracingWorld, inputs: list[Any]) -> list[int]:
                     "clone one of them",
                 )
     movable = [
-        value.source for index, value in enumerate(inputs) if index in mutated or not value.source.is_fixed
+        value.source
+        for index, value in enumerate(inputs)
+        if index in mutated or (not value.source.is_fixed and isinstance(value.real, torch.Tensor))
     ]
     if len(movable) > 1:
         world.guards.add(

@@ -21,10 +21,23 @@ from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.side_effects import AttributeWrite, ContainerWrite, SideEffects
 from lamina.capture.values.attribute_view import AttributeView
+from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.outside import BY_EQUALITY, BY_IDENTITY, IMMUTABLE, LargeDict, dict_base
+from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.tensor import TensorMethod, TensorValue
 
 HEAP_TYPE = 1 << 9
+NATIVE_ITERATORS: tuple[type, ...] = (
+    type(iter([])),
+    type(iter(())),
+    type(iter(range(0))),
+    type(iter("")),
+    type(reversed([])),
+    enumerate,
+    zip,
+    reversed,
+)
+"""Iterators that tell exactly where they stand."""
 REBUILT_BASES: tuple[type, ...] = (collections.OrderedDict, dict, list, set, tuple, object)
 
 
@@ -39,6 +52,8 @@ class Rebuilder:
         self._names: dict[int, str] = {}
         self._open: set[int] = set()
         self._kept: list[Any] = []
+        self.unbuilt: Any = None
+        """What the last stop was about, where it is something that cannot leave a trace."""
 
     def write_all(self, result: Value, effects: SideEffects) -> None:
         """The whole function: values, then writes, then printed effects, then the result."""
@@ -49,12 +64,17 @@ class Rebuilder:
             *self._express_names(effects),
         ]
         for function, arguments, keywords in effects.calls:
-            texts = [self.writer.constant(argument) for argument in arguments]
-            texts += [f"{name}={self.writer.constant(value)}" for name, value in keywords.items()]
+            texts = [self._express_argument(argument) for argument in arguments]
+            texts += [f"{name}={self._express_argument(value)}" for name, value in keywords.items()]
             writes.append(f"{self.writer.constant(function)}({', '.join(texts)})")
         for line in writes:
             self.writer.add(line)
         self.writer.add(f"return {returned}")
+
+    def _express_argument(self, value: Value) -> str:
+        """An argument of a replayed call: a constant, or made of numbers that vary."""
+        is_made = type(value) in (NumberValue, SizeTuple, tuple)
+        return self.express(value) if is_made else self.writer.constant(value)
 
     def express(self, value: Value) -> str:
         """An expression that makes or fetches `value` at call time."""
@@ -63,6 +83,8 @@ class Rebuilder:
             return self.writer.constant(value)
         if kind is TensorValue:
             return self._express_tensor(value)
+        if kind is NumberValue:
+            return self.writer.read(value.write(self.writer))
         known = self._names.get(id(value))
         if known is not None:
             return known
@@ -79,17 +101,26 @@ class Rebuilder:
         state = importer.states.get(id(value))
         if state is not None:
             return str(state.source.expression(self.writer))
-        if kind is LargeDict:
+        if kind is LargeDict or kind is OpaqueValue:
             return str(value.source.expression(self.writer))
-        if kind is types.FunctionType and id(value) in self.world.functions:
-            return self._express_function(value)
+        if kind is types.CellType:
+            return self._express_cell(value)
+        if kind is types.FunctionType:
+            if id(value) in self.world.functions:
+                return self._express_function(value)
+            if id(value) in importer.function_sources:
+                return str(importer.function_sources[id(value)].expression(self.writer))
         if isinstance(value, type) and id(value) in self.world.classes:
+            self.unbuilt = value
             stop("local-class", f"the class {value.__qualname__}, made inside, leaves the compiled function")
         if isinstance(value, BY_IDENTITY) or kind in BY_EQUALITY:
             return self.writer.constant(value)
         if kind is AttributeView:
             return self.writer.read(f"{value.state.source.expression(self.writer)}.__dict__")
+        if kind in NATIVE_ITERATORS:
+            return self._express_iterator(value, kind)
         if kind is GeneratorValue or hasattr(kind, "__next__"):
+            self.unbuilt = value
             stop(
                 "iterator-result", "an iterator or a generator leaves the compiled function", "return a list"
             )
@@ -111,6 +142,8 @@ class Rebuilder:
         return f"outputs[{index}]"
 
     def _express_made(self, value: Value, kind: type) -> str:
+        if kind is SizeTuple:
+            return self.writer.fresh(f"{self._name(torch.Size)}({self.express(tuple(value))})")
         if kind is tuple:
             items = [self.express(item) for item in value]
             return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
@@ -139,6 +172,8 @@ class Rebuilder:
             )
         if kind is TensorMethod:
             return self.writer.fresh(f"{self.express(value.owner)}.{value.name}")
+        if issubclass(kind, BaseException):
+            return self._express_exception(value, kind)
         return self._express_object(value, kind)
 
     def _name(self, value: Any) -> str:
@@ -173,6 +208,7 @@ class Rebuilder:
         if base not in REBUILT_BASES or not kind.__flags__ & HEAP_TYPE:
             stop("result", f"an object of class {kind.__qualname__} leaves the compiled function")
         if id(kind) in self.world.classes:
+            self.unbuilt = kind
             stop(
                 "local-class",
                 f"an object of the class {kind.__qualname__}, made inside, leaves the compiled function",
@@ -212,6 +248,9 @@ class Rebuilder:
 
     def _express_function(self, value: types.FunctionType) -> str:
         cells = [self._express_cell(cell) for cell in value.__closure__ or ()]
+        known = self._names.get(id(value))
+        if known is not None:  # one of its own cells holds the function
+            return known
         closure = f"({', '.join(cells)},)" if cells else "None"
         name = self.writer.fresh(
             f"{self._name(types.FunctionType)}({self._name(value.__code__)}, "
@@ -228,6 +267,8 @@ class Rebuilder:
         return name
 
     def _express_cell(self, cell: types.CellType) -> str:
+        if id(cell) in self.world.cell_sources:
+            return str(self.world.cell_sources[id(cell)].expression(self.writer))
         if id(cell) not in self.world.cells:
             return self.writer.constant(cell)
         known = self._names.get(id(cell))
@@ -239,6 +280,31 @@ class Rebuilder:
         except ValueError:
             return name
         self.writer.add(f"{name}.cell_contents = {self.express(contents)}")
+        return name
+
+    def _express_iterator(self, value: Any, kind: type) -> str:
+        """A native iterator in progress, from what it says of itself."""
+        maker, arguments, *state = value.__reduce__()
+        made = ", ".join(self.express(argument) for argument in arguments)
+        name = self.writer.fresh(f"{self._name(maker)}({made})")
+        if state and state[0] is not None:
+            self.writer.add(f"{name}.__setstate__({self.express(state[0])})")
+        return name
+
+    def _express_exception(self, value: BaseException, kind: type) -> str:
+        """An exception that the program made, without its traceback."""
+        arguments = "".join(f"{self.express(argument)}, " for argument in value.args)
+        if kind.__flags__ & HEAP_TYPE:
+            name = self.writer.fresh(f"{self._name(kind.__new__)}({self._name(kind)}, {arguments})")
+        else:
+            name = self.writer.fresh(f"{self._name(kind)}({arguments})")
+        self._names[id(value)] = name
+        for key, item in value.__dict__.items():
+            self.writer.add(f"{name}.__dict__[{key!r}] = {self.express(item)}")
+        for field in ("__cause__", "__context__", "__suppress_context__"):
+            item = getattr(value, field)
+            if item:
+                self.writer.add(f"{name}.{field} = {self.express(item)}")
         return name
 
     # writes to real objects
@@ -286,6 +352,6 @@ class Rebuilder:
             place = f"{self.writer.constant(entries)}[{name!r}]"
             lines.append(f"del {place}" if value is UNBOUND else f"{place} = {self.express(value)}")
         for cell, value in effects.cells:
-            place = f"{self.writer.constant(cell)}.cell_contents"
+            place = f"{self._express_cell(cell)}.cell_contents"
             lines.append(f"del {place}" if value is UNBOUND else f"{place} = {self.express(value)}")
         return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lamina.capture.generated import Writer
@@ -36,6 +36,7 @@ class Argument(Source):
     """A positional (int) or keyword (str) argument of the compiled callable."""
 
     place: int | str
+    label: str = field(default="", compare=False)
 
     @property
     def is_fixed(self) -> bool:
@@ -46,7 +47,7 @@ class Argument(Source):
         return writer.read(f"{holder}[{self.place!r}]")
 
     def describe(self) -> str:
-        return f"argument {self.place}"
+        return self.label or f"argument {self.place}"
 
     @property
     def key(self) -> Any:

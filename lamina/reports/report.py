@@ -7,6 +7,15 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from lamina.errors import LaminaError, Place
+
+
+def describe_place(place: Place) -> str:
+    """file:line, or nothing."""
+    if place is None or isinstance(place, tuple):
+        return "" if place is None else f"{place[0]}:{place[1]}"
+    return str(place)
+
 
 @dataclass(slots=True)
 class KernelReport:
@@ -73,6 +82,18 @@ class Explanation:
     graphs: list[GraphReport] = field(default_factory=list)
     breaks: list[dict[str, str]] = field(default_factory=list)
     """Each with code, message, location and hint."""
+    recompiles: list[str] = field(default_factory=list)
+    """Of each further variant: the place, and the guard that failed with expected and actual."""
+
+    def add_break(self, error: LaminaError) -> None:
+        self.breaks.append(
+            {
+                "code": getattr(error, "code", error.kind),
+                "message": error.message,
+                "location": describe_place(error.location),
+                "hint": error.hint,
+            }
+        )
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), default=str)

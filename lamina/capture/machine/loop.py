@@ -13,10 +13,13 @@ from lamina.capture.machine.binding import bind_arguments
 from lamina.capture.machine.code import DecodedCode, Handler, decode
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.generators import GeneratorValue
-from lamina.capture.machine.signals import RETURNED, TracingStopped, Value, stop
+from lamina.capture.machine.signals import RETURNED, TracingPaused, TracingStopped, Value, stop
 
 CO_GENERATOR = 0x20
 CO_ASYNC = 0x80 | 0x100 | 0x200
+
+DEEPEST = 900
+"""Nested frames: near the interpreter's usual limit, where a RecursionError depends on what lies above."""
 
 _decoded: dict[int, DecodedCode] = {}
 
@@ -30,12 +33,24 @@ def decode_cached(code: types.CodeType, handlers: dict[str, Handler]) -> Decoded
 
 
 class Machine:
-    """Runs Python functions on real objects. `world` decides what lies outside the program."""
+    """Runs Python functions on real objects. `world` decides what lies outside the program.
 
-    def __init__(self, handlers: dict[str, Handler], world: Any) -> None:
+    A machine with a `trail` notes the position of each instruction of the first frame it runs, the root, and
+    pauses (TracingPaused) when the root has run `pause_at` instructions.
+    """
+
+    def __init__(self, handlers: dict[str, Handler], world: Any, trail: list[int] | None = None) -> None:
         self.handlers = handlers
         self.world = world
         self.frame: Frame | None = None
+        self.root: Frame | None = None
+        self.trail = trail
+        self.pause_at = -1
+        self.depth = 0
+        self.settled: BaseException | None = None
+        """The exception whose context is already set: it only travels on."""
+        self.births: dict[int, int] = {}
+        """At which step of the root a generator or class was made, by identity."""
         world.machine = self
 
     def call_function(
@@ -47,7 +62,9 @@ class Machine:
         if flags & CO_ASYNC:
             stop("async", f"{function.__qualname__} is a coroutine or an asynchronous generator")
         if flags & CO_GENERATOR:
-            return GeneratorValue(self, frame)
+            generator = GeneratorValue(self, frame)
+            self.note_birth(generator)
+            return generator
         self.run(frame)
         return frame.value
 
@@ -62,12 +79,20 @@ class Machine:
 
     def run(self, frame: Frame) -> int:
         """Run `frame` until it returns or yields; the value is in `frame.value`."""
+        if self.depth > DEEPEST:
+            stop("recursion", f"calls are nested deeper than {DEEPEST}")
         frame.back = self.frame
         self.frame = frame
+        self.depth += 1
+        if self.root is None and self.trail is not None:
+            self.root = frame
+        advance = self._step_root if frame is self.root else self._step_until_signal
         try:
             while True:
                 try:
-                    return self._step_until_signal(frame)
+                    return advance(frame)
+                except TracingPaused:
+                    raise
                 except TracingStopped as stopped:
                     self._place(stopped)
                     raise
@@ -77,6 +102,7 @@ class Machine:
                 self.unwind(frame, raised)
         finally:
             self.frame = frame.back
+            self.depth -= 1
 
     def _step_until_signal(self, frame: Frame) -> int:
         instructions = frame.decoded.instructions
@@ -87,13 +113,35 @@ class Machine:
             if outcome is not None:
                 return outcome
 
+    def _step_root(self, frame: Frame) -> int:
+        instructions = frame.decoded.instructions
+        trail = self.trail
+        assert trail is not None
+        while True:
+            if len(trail) == self.pause_at:
+                raise TracingPaused
+            trail.append(frame.position)
+            instruction = instructions[frame.position]
+            frame.position += 1
+            outcome = instruction.handler(self, frame, instruction)
+            if outcome is not None:
+                return outcome
+
+    def note_birth(self, value: Value) -> None:
+        """Remember when something was made that cannot leave the trace."""
+        if self.trail:
+            self.births[id(value)] = len(self.trail) - 1
+
     def unwind(self, frame: Frame, error: BaseException) -> None:
         """Continue at the handler of `error` in `frame`, or raise it further."""
-        self._set_context(error)
+        if error is not self.settled:
+            self.set_context(error)
         index = frame.position - 1
         entry = frame.decoded.find_range(index)
         if entry is None:
+            self.settled = error
             raise error
+        self.settled = None
         del frame.stack[entry.depth :]
         if entry.lasti:
             frame.stack.append(index)
@@ -109,13 +157,24 @@ class Machine:
             frame = frame.back
         return None
 
-    def _set_context(self, error: BaseException) -> None:
+    def set_context(self, error: BaseException, is_raised: bool = False) -> None:
+        """Link `error` to the exception being handled, as raising it does; `is_raised`: by a raise statement."""
         handled = self.handled_exception()
-        if handled is None or handled is error or error.__context__ is not None:
+        if handled is None or handled is error:
             return
+        if not is_raised:
+            # An error of C code may carry a chain of its own: what is handled here comes behind it.
+            seen = {id(error)}
+            while error.__context__ is not None and id(error.__context__) not in seen:
+                error = error.__context__
+                seen.add(id(error))
+                if error is handled:
+                    return
         # Setting a context that leads back to the error itself would close a ring.
         link: BaseException | None = handled
-        while link is not None:
+        met: set[int] = set()
+        while link is not None and id(link) not in met:
+            met.add(id(link))
             if link.__context__ is error:
                 link.__context__ = None
                 break
@@ -135,6 +194,13 @@ class Machine:
     def _place(self, stopped: TracingStopped) -> None:
         if stopped.error.location is None:
             stopped.error.location = self.location()
+
+    def run_text(
+        self, code: types.CodeType, global_names: dict[str, Value], names: dict[str, Value]
+    ) -> Value:
+        """Run a module's or an expression's code; gives its value."""
+        function = types.FunctionType(code, global_names)
+        return self.run_class_body(function, names)
 
     def run_class_body(self, function: types.FunctionType, names: dict[str, Value]) -> Value:
         """Run a class body with `names` as its namespace; gives the `__class__` cell or None."""

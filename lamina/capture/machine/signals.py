@@ -41,6 +41,10 @@ class TracingStopped(BaseException):
         self.error = error
 
 
+class TracingPaused(BaseException):
+    """The root frame has reached the instruction at which its capture is to end."""
+
+
 def stop(code: str, message: str, hint: str = "") -> NoReturn:
     """Give up tracing; the machine adds the user's source line on the way out."""
     raise TracingStopped(Unsupported(code, message, None, hint))

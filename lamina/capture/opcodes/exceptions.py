@@ -27,9 +27,11 @@ def raise_varargs(machine: Any, frame: Frame, instruction: Instruction) -> int |
         handled = machine.handled_exception()
         if handled is None:
             raise RuntimeError("No active exception to reraise")
+        machine.world.check_raised(handled)
         raise handled
     cause = frame.stack.pop() if instruction.arg == 2 else MISSING
     error = make_raised(machine, frame.stack.pop())
+    machine.world.check_raised(error)
     if cause is not MISSING:
         if cause is not None and not isinstance(cause, (type, BaseException)):
             raise TypeError("exception causes must derive from BaseException")
@@ -60,6 +62,7 @@ def check_exc_match(machine: Any, frame: Frame, instruction: Instruction) -> int
 
 def reraise(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     error = frame.stack.pop()
+    machine.world.check_raised(error)
     raise error
 
 

@@ -20,7 +20,8 @@ from lamina.capture.guards import GuardSet
 from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.sources import Attribute, Field, Fixed, Item, Source
-from lamina.capture.values.attributes import find_in_type
+from lamina.capture.values.attributes import HEAP_TYPE, find_in_type
+from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.trust import is_trusted_module
 
@@ -60,6 +61,16 @@ BY_IDENTITY: tuple[type, ...] = (
 OPAQUE = (torch.Generator, torch.jit.ScriptFunction)
 LARGE = 256
 """Dicts with more entries are read key by key instead of being copied."""
+
+
+def is_made_per_call(function: types.FunctionType) -> bool:
+    """Whether a function comes from a `def` or lambda inside a function of the user's."""
+    return "<locals>" in function.__qualname__ and not is_trusted_module(function.__module__)
+
+
+def is_bound_native(value: Any) -> bool:
+    """Whether a native function is a method bound to an object, as `file.__exit__` is."""
+    return value.__self__ is not None and not isinstance(value.__self__, (types.ModuleType, type))
 
 
 class ObjectState:
@@ -133,6 +144,9 @@ class Importer:
         self.copy_ids: dict[int, ContainerCopy] = {}
         self.tensors: dict[int, TensorValue] = {}
         self.tensor_sources: list[tuple[TensorValue, Source]] = []
+        self.function_sources: dict[int, Source] = {}
+        """Functions that are new objects in every call, and the paths to them."""
+        self.opaque: dict[int, OpaqueValue] = {}
         self._sources: dict[int, Source] = {}
         self._kept: list[Any] = []
 
@@ -140,11 +154,14 @@ class Importer:
         """`value`, read at `source`, as the program sees it."""
         kind = type(value)
         if kind in IMMUTABLE:
-            self.guards.constant(source, value)
-            return value
+            return self._bring_constant(value, kind, source)
         if isinstance(value, torch.Tensor):
             return self._bring_tensor(value, source)
+        if kind is types.FunctionType and not source.is_fixed and is_made_per_call(value):
+            return self._bring_function(value, source)
         if isinstance(value, BY_IDENTITY):
+            if kind is types.BuiltinFunctionType and not source.is_fixed and is_bound_native(value):
+                return self._bring_opaque(value, source)
             if not is_trusted:
                 self.guards.identity(source, value)
             return value
@@ -160,9 +177,20 @@ class Importer:
             return value
         if isinstance(value, torch.nn.Module):
             return self._bring_fixed_object(value, source)
-        if kind is GeneratorValue or kind is TensorValue:
+        if kind in (GeneratorValue, TensorValue, OpaqueValue):
             return value
+        if kind is types.CellType and not source.is_fixed:
+            return self._bring_cell(value, source)
         return self._bring_structure(value, kind, source)
+
+    def _bring_constant(self, value: Value, kind: type, source: Source) -> Value:
+        history = self.world.history
+        if history is not None and (kind is int or kind is float):
+            bounds = history.bounds_of_number(value, source)
+            if bounds is not None:
+                return self.world.builder.add_number(value, source, name_input(source), bounds)
+        self.guards.constant(source, value)
+        return value
 
     def _bring_structure(self, value: Value, kind: type, source: Source) -> Value:
         known = self.copies.get(id(value))
@@ -228,7 +256,9 @@ class Importer:
             stop("tensor-layout", f"a tensor of layout {tensor.layout} cannot be captured")
         if tensor.is_meta:
             stop("tensor-layout", "a meta tensor holds no data")
-        value: TensorValue = self.world.builder.add_input(tensor, source, name_input(source))
+        history = self.world.history
+        dynamic = {} if history is None else history.dimensions(tensor, source)
+        value: TensorValue = self.world.builder.add_input(tensor, source, name_input(source), dynamic)
         self.tensors[id(tensor)] = value
         self._keep(tensor, source)
         self.tensor_sources.append((value, source))
@@ -318,25 +348,52 @@ class Importer:
         return value
 
     def _bring_object(self, value: Value, kind: type, source: Source) -> Value:
-        if isinstance(value, OPAQUE):
-            stop("outside", f"an object of class {kind.__qualname__} comes from outside")
+        if isinstance(value, OPAQUE) or (hasattr(kind, "__next__") and not kind.__flags__ & HEAP_TYPE):
+            return self._bring_opaque(value, source)
         if source.is_fixed:
             return self._bring_fixed_object(value, source)
-        if hasattr(kind, "__next__"):
-            stop(
-                "iterator-argument",
-                f"an iterator ({kind.__qualname__}) is an argument",
-                "pass a list or a tuple",
-            )
         if not hasattr(value, "__dict__") and not hasattr(kind, "__slots__"):
             if is_trusted_module(kind.__module__):
                 self.guards.identity(source, value)
                 return value
-            stop("outside", f"an object of class {kind.__qualname__} is an argument")
+            return self._bring_opaque(value, source)
         self.guards.kind(source, kind)
         self.states[id(value)] = ObjectState(value, source)
         self._keep(value, source)
         return value
+
+    def _bring_opaque(self, value: Value, source: Source) -> OpaqueValue:
+        known = self.opaque.get(id(value))
+        if known is not None:
+            self._guard_alias(value, source)
+            return known
+        self.guards.kind(source, type(value))
+        made = self.opaque[id(value)] = OpaqueValue(value, source)
+        self._keep(value, source)
+        return made
+
+    def _bring_function(self, function: types.FunctionType, source: Source) -> Value:
+        """A function made anew in each call: known by its code; cells and defaults are read by path."""
+        if id(function) in self.function_sources:
+            self._guard_alias(function, source)
+            return function
+        self.guards.kind(source, types.FunctionType)
+        self.guards.identity(Field(source, "__code__"), function.__code__)
+        self.guards.identity(Field(source, "__globals__"), function.__globals__)
+        self.function_sources[id(function)] = source
+        self._keep(function, source)
+        for index, cell in enumerate(function.__closure__ or ()):
+            self._bring_cell(cell, Item(Field(source, "__closure__"), index))
+        return function
+
+    def _bring_cell(self, cell: types.CellType, source: Source) -> Value:
+        if id(cell) in self.world.cell_sources:
+            self._guard_alias(cell, source)
+            return cell
+        self.guards.kind(source, types.CellType)
+        self.world.cell_sources[id(cell)] = source
+        self._keep(cell, source)
+        return cell
 
     def read_attribute(self, state: ObjectState, name: str) -> Value:
         """The entry `name` of an outside object's own dictionary, or MISSING."""

@@ -169,12 +169,17 @@ def model_module_getattr(world: Any, arguments: Arguments, keywords: Keywords) -
 
 
 def record_effect(function: Callable[..., Any]) -> Model:
-    """Printing and warning: done after the graph has run, with the texts of the trace."""
+    """Warning and logging: done after the graph has run, with the texts of the trace."""
 
     def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
         world.add_effect(function, arguments, keywords)
 
     return model
+
+
+def model_print(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """What is printed appears when the work before it is done and the work behind it is not."""
+    stop("print", "something is printed", "print after the compiled call, or log it with the logging module")
 
 
 def model_log(name: str, level: int) -> Model:
@@ -225,7 +230,7 @@ def collect_models() -> dict[Any, Model]:
         torch.nn.Module.__call__: model_module_call,
         torch.nn.Module._call_impl: model_module_call,
         torch.nn.Module.__getattr__: model_module_getattr,
-        print: record_effect(print),
+        print: model_print,
         warnings.warn: record_effect(warnings.warn),
         torch._C._log_api_usage_once: answer(None),
         **{function: run_plainly(function) for function in RUN_PLAINLY},

@@ -12,6 +12,7 @@ from lamina.capture.sources import Attribute, ClassEntry, Field, Fixed, Global, 
 from lamina.capture.values import attributes
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type
+from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.traced_names import TracedNames
 from lamina.capture.values.trust import is_trusted_module
@@ -26,6 +27,8 @@ class TracedAttributes(TracedNames):
         kind = type(owner)
         if kind is TensorValue:
             return self._load_tensor_attribute(owner, name)
+        if kind is OpaqueValue:
+            owner.refuse()
         if kind is types.FunctionType:
             return self._load_function_attribute(owner, name)
         if kind is types.ModuleType or issubclass(kind, types.ModuleType):
@@ -72,6 +75,9 @@ class TracedAttributes(TracedNames):
         value = getattr(owner, name)
         if id(owner) in self.functions or name not in owner.__dict__:
             return value
+        found = self.importer.function_sources.get(id(owner))
+        if found is not None:
+            return self.importer.bring(value, Attribute(found, name))
         is_trusted = is_trusted_module(owner.__module__)
         return self.importer.bring(value, Attribute(Fixed(owner, owner.__qualname__), name), is_trusted)
 
@@ -170,6 +176,8 @@ class TracedAttributes(TracedNames):
     def _refuse_shared(self, owner: Value, name: str) -> None:
         """Objects that many programs share are not written while tracing."""
         kind = type(owner)
+        if kind is OpaqueValue:
+            owner.refuse()
         if kind is TensorValue:
             stop("tensor-attribute", f"the attribute {name} of a tensor is set")
         made_here = id(owner) in self.functions or id(owner) in self.classes

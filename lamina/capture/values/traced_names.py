@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 
+from lamina.capture.dynamic import current_history
 from lamina.capture.graph_builder import GraphBuilder
 from lamina.capture.guards import GuardSet
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
-from lamina.capture.sources import CellContents, Field, Fixed, Global, Item
+from lamina.capture.sources import CellContents, Field, Fixed, Global, Item, Source
 from lamina.capture.values.outside import IMMUTABLE, Importer
 from lamina.capture.values.trust import is_library_file, is_trusted_module
 from lamina.capture.values.world import World
@@ -22,10 +23,13 @@ class TracedNames(World):
     def __init__(self) -> None:
         self.guards = GuardSet()
         self.builder = GraphBuilder(self)
+        self.history = current_history()
         self.importer = Importer(self, self.guards)
         self.effects: list[tuple[Any, tuple[Value, ...], dict[str, Value]]] = []
         self.autocasts: list[tuple[Any, Any, torch.fx.Node]] = []
         self.cells: dict[int, types.CellType] = {}
+        self.cell_sources: dict[int, Source] = {}
+        """Where cells come from that are not the same in every call."""
         self.cell_writes: dict[int, tuple[types.CellType, Value]] = {}
         self.functions: dict[int, types.FunctionType] = {}
         self.classes: dict[int, type] = {}
@@ -74,6 +78,7 @@ class TracedNames(World):
 
     def note_class(self, kind: type) -> None:
         self.classes[id(kind)] = kind
+        self.machine.note_birth(kind)
 
     def load_cell(self, cell: types.CellType) -> Value:
         if id(cell) in self.cells:
@@ -84,8 +89,10 @@ class TracedNames(World):
         try:
             value = cell.cell_contents
         except ValueError:
-            return UNBOUND
-        return self.importer.bring(value, CellContents(cell, ""))
+            stop("unbound-cell", "a closure variable without a value is read")
+        found = self.cell_sources.get(id(cell))
+        source = CellContents(cell, "") if found is None else Field(found, "cell_contents")
+        return self.importer.bring(value, source)
 
     def store_cell(self, cell: types.CellType, value: Value) -> None:
         if id(cell) in self.cells:
@@ -108,6 +115,11 @@ class TracedNames(World):
         return found
 
     def _bring_defaults(self, function: types.FunctionType) -> tuple[tuple[Value, ...], dict[str, Value]]:
+        found = self.importer.function_sources.get(id(function))
+        if found is not None:
+            positional = self.importer.bring(function.__defaults__, Field(found, "__defaults__"))
+            named = self.importer.bring(function.__kwdefaults__, Field(found, "__kwdefaults__"))
+            return positional or (), named or {}
         source = Fixed(function, function.__qualname__)
         is_trusted = is_trusted_module(function.__module__)
         if not is_trusted:

@@ -13,11 +13,13 @@ import torch
 from lamina.capture.guards import FLAGS, MODES
 from lamina.capture.machine.signals import Value, stop
 from lamina.capture.sources import Called, Fixed
-from lamina.capture.values import calls, natives, torch_calls
+from lamina.capture.values import calls, natives, sizes, torch_calls
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import is_native_type
 from lamina.capture.values.operators import COMPARE
+from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.outside import IMMUTABLE, LargeDict
+from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.traced_attributes import TracedAttributes
 from lamina.capture.values.trust import is_trusted_module
@@ -38,6 +40,8 @@ class TracingWorld(TracedAttributes):
     def apply_native(self, native: Any, *operands: Value) -> Value:
         if native in COMPARING and any(isinstance(operand, natives.CONTAINERS) for operand in operands):
             natives.check_plain(operands, native.__name__)
+        if native is len and type(operands[0]) is TensorValue and operands[0].fake.dim():
+            return self.builder.read_size(operands[0], 0)
         return native(*operands)
 
     def is_same(self, left: Value, right: Value) -> bool:
@@ -45,6 +49,8 @@ class TracingWorld(TracedAttributes):
             return left.original is right.original
         if left is right:
             return True
+        if type(left) is OpaqueValue or type(right) is OpaqueValue:
+            return unwrap(left) is unwrap(right)
         first, second = self.importer.find_source(left), self.importer.find_source(right)
         if first is not None and second is not None:
             self.guards.distinct(first, second)
@@ -52,14 +58,24 @@ class TracingWorld(TracedAttributes):
 
     def type_of(self, value: Value) -> type:
         kind = type(value)
-        if kind is TensorValue:
+        if kind is TensorValue or kind is NumberValue:
             return value.kind  # type: ignore[no-any-return]
+        if kind is SizeTuple:
+            return torch.Size
+        if kind is OpaqueValue:
+            return type(value.original)
         return dict if kind in DICT_FACES else super().type_of(value)
 
     def is_trusted_check(self, kind: Value) -> bool:
         return is_trusted_module(getattr(type(kind), "__module__", None)) or super().is_trusted_check(kind)
 
     def is_instance(self, value: Value, kind: Value) -> bool:
+        if type(value) is OpaqueValue:
+            return isinstance(value.original, kind)
+        if type(value) is NumberValue:
+            return isinstance(value.hint, kind)
+        if type(value) is SizeTuple:
+            return isinstance(torch.Size(()), kind)
         if type(value) is not TensorValue:
             return isinstance({}, kind) if type(value) in DICT_FACES else super().is_instance(value, kind)
         if kind in (torch.Tensor, object, torch._C.TensorBase):
@@ -69,6 +85,10 @@ class TracingWorld(TracedAttributes):
         if isinstance(kind, type) and is_native_type(kind):
             return issubclass(value.kind, kind)
         return isinstance(value.fake, kind) and kind not in (torch._subclasses.FakeTensor,)
+
+    def check_raised(self, error: BaseException) -> None:
+        if id(error) in self.importer.states:
+            stop("raise-outside", f"a {type(error).__qualname__} from outside is raised")
 
     # calls
 
@@ -109,6 +129,10 @@ class TracingWorld(TracedAttributes):
                 f"{natives.describe_native(callee)} is native code that the machine does not know",
                 "call it outside the compiled function",
             )
+        if sizes.holds_number(arguments, keywords):
+            result = sizes.call_native(callee, arguments, keywords)
+            if result is not NotImplemented:
+                return result
         natives.check_readers(callee, arguments)
         return callee(*arguments, **keywords)
 
@@ -185,6 +209,10 @@ class TracingWorld(TracedAttributes):
             self.guards.add(MODES, name, repr(value), write, functools.partial(write_query, query=query))
 
 
+def unwrap(value: Value) -> Value:
+    return value.original if type(value) is OpaqueValue else value
+
+
 def write_query(writer: Any, query: Any) -> str:
     return f"{writer.constant(query)}()"
 
@@ -211,6 +239,6 @@ MODE_QUERIES: tuple[tuple[str, Any], ...] = (
 
 def is_replayable(value: Value) -> bool:
     """Whether a value is the same when it is used later."""
-    if isinstance(value, (*IMMUTABLE, type, logging.Logger)):
+    if isinstance(value, (*IMMUTABLE, NumberValue, type, logging.Logger)):
         return True
     return isinstance(value, tuple) and all(is_replayable(item) for item in value)

@@ -1,0 +1,47 @@
+"""Objects from outside that a trace may hold and hand on, but not look into: iterators, files, generators.
+
+Any use stops the trace there, which costs a break; passing them through costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from lamina.capture.machine.signals import stop
+from lamina.capture.sources import Source
+
+
+class OpaqueValue:
+    """Stands for `original`, found at `source`."""
+
+    __slots__ = ("original", "source")
+    __machine_native__ = True
+
+    def __init__(self, original: Any, source: Source) -> None:
+        self.original = original
+        self.source = source
+
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """Any use of the object."""
+        kind = type(self.original).__qualname__
+        if hasattr(type(self.original), "__next__"):
+            stop(
+                "iterator-argument",
+                f"an iterator ({kind}) from outside is advanced",
+                "iterate over a list or a tuple",
+            )
+        stop("outside", f"an object of class {kind} from outside is used", "use it outside compiled code")
+
+    __call__ = __iter__ = __next__ = __bool__ = __len__ = __contains__ = refuse
+    __getitem__ = __setitem__ = __delitem__ = __enter__ = __exit__ = refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = refuse  # type: ignore[assignment]
+    __int__ = __float__ = __complex__ = __index__ = __repr__ = __str__ = __format__ = refuse
+    __neg__ = __pos__ = __invert__ = __abs__ = __reversed__ = refuse
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self.refuse()
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"):
+    for _prefix in ("", "r", "i"):
+        setattr(OpaqueValue, f"__{_prefix}{_name}__", OpaqueValue.refuse)

@@ -1,0 +1,233 @@
+"""The compiled variants of one place where captures start, and how a call finds or makes its variant.
+
+An entry is one captured graph with its guards and the program made of it. Entries are tried in order of
+last use. Whatever cannot be compiled runs eagerly and leaves a remark.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from lamina.autograd.trace import needs_gradient
+from lamina.capture import Captured, ResumePoint
+from lamina.capture.dynamic import SizeHistory
+from lamina.driver import graph as graphs
+from lamina.driver.graph import Compiled
+from lamina.driver.replay import write_replay
+from lamina.driver.sizes import compile_for_sizes, trace_with_history
+from lamina.driver.watch import Watch, counters, watch
+from lamina.errors import CompilerBug, LaminaError, Unsupported, UserError
+from lamina.options import Options
+
+GRADIENT_REASON = "gradients are needed: training is not compiled yet, the call runs eagerly"
+USERS_ERRORS = frozenset({"op-error", "raises"})
+"""Capture's codes for a program that fails by itself: the eager call raises the user's own error."""
+RECOMPILE_LIMIT = 8
+"""Variants of one place before further ones run eagerly (with one warning)."""
+
+Outcome = tuple[Any, ResumePoint | None]
+"""What a call gives and None; or, at a graph break, the values of the frame and where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a compiled callable compiles: the same for all its places."""
+
+    options: Options
+    fullgraph: bool = False
+    backend: Callable[..., Any] | None = None
+    dynamic: bool | None = None
+
+
+@dataclass(slots=True)
+class Entry:
+    """One compiled variant: guards and result recipe (`captured`), and the program, None for an eager one."""
+
+    captured: Captured
+    compiled: Compiled | None
+    reason: str = ""
+    """Why this variant runs eagerly."""
+
+
+@dataclass(slots=True)
+class Site:
+    """A place where captures start: a callable's beginning, or where its frame goes on after a break."""
+
+    name: str
+    settings: Settings
+    capture: Callable[[tuple[Any, ...], dict[str, Any]], Captured]
+    run_eagerly: Callable[..., Any]
+    """Takes what the place takes; gives the call's result."""
+    subject: Any = None
+    """The callable, at its beginning."""
+    entries: list[Entry] = field(default_factory=list)
+    eager_calls: dict[Any, str] = field(default_factory=dict)
+    """Kinds of calls that capture refused, with the reason."""
+    failures: list[LaminaError] = field(default_factory=list)
+    recompile_reasons: list[str] = field(default_factory=list)
+    """The guard that failed before each further variant was made."""
+    history: SizeHistory = field(init=False)
+    is_limit_told: bool = False
+    lock: Any = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        self.history = SizeHistory(self.settings.dynamic)
+
+    def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+        """Run the variant whose guards hold, after compiling it where there is none yet."""
+        for position, entry in enumerate(self.entries):
+            if entry.captured.check(args, kwargs):
+                if position:
+                    self._move_to_front(entry)
+                return self._run(entry, args, kwargs)
+        return self._miss(args, kwargs)
+
+    def _move_to_front(self, entry: Entry) -> None:
+        with self.lock:
+            if entry in self.entries:
+                self.entries = [entry, *(each for each in self.entries if each is not entry)]
+
+    def _run(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+        compiled = entry.compiled
+        if compiled is None:
+            return self.run_eagerly(*args, **kwargs), None
+        captured = entry.captured
+        inputs = captured.fetch_inputs(args, kwargs)
+        try:
+            outputs = compiled(inputs)
+        except RuntimeError:
+            if not compiled.is_repeatable:
+                raise
+            # An index out of range, say: eager raises the error that the user knows.
+            return self.run_eagerly(*args, **kwargs), None
+        return captured.finish(outputs, args, kwargs), captured.pause
+
+    def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+        kind = _kind_of_call(self.subject, args, kwargs)
+        if not is_supported_platform() or kind in self.eager_calls or torch.compiler.is_compiling():
+            return self.run_eagerly(*args, **kwargs), None
+        with self.lock:
+            if len(self.entries) >= RECOMPILE_LIMIT:
+                self._tell_limit(args, kwargs)
+                return self.run_eagerly(*args, **kwargs), None
+            try:
+                entry = self._compile(args, kwargs)
+            except LaminaError as error:
+                self._refuse(kind, error)
+                return self.run_eagerly(*args, **kwargs), None
+            self.entries = [entry, *self.entries]
+        return self._run(entry, args, kwargs)
+
+    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry:
+        options = self.settings.options
+        with watch(options) as watching:
+            if self.entries:
+                counters.recompiles += 1
+                self.recompile_reasons.append(self.entries[0].captured.explain_failure(args, kwargs))
+            with watching.stage("capture"):
+                captured = trace_with_history(self.history, self.capture, args, kwargs)
+            counters.breaks += captured.pause is not None
+            if is_without_work(captured):
+                return Entry(captured, Compiled(lambda values: [], is_repeatable=True))
+            counters.graphs += 1
+            inputs = captured.fetch_inputs(args, kwargs)
+            if self.settings.backend is not None:
+                run = self.settings.backend(captured.graph_module, inputs)
+                return Entry(captured, Compiled(lambda values: list(run(*values))))
+            if needs_gradient(inputs):
+                return Entry(captured, None, GRADIENT_REASON)
+            try:
+                kinds = kinds_of(captured, inputs)
+
+                def compile_inputs(values: list[Any], watching: Watch = watching) -> Compiled:
+                    return compile_or_replay(captured.graph_module, values, options, watching, kinds)
+
+                return Entry(captured, compile_for_sizes(captured, inputs, compile_inputs, options))
+            except Unsupported as error:
+                if self.settings.fullgraph:
+                    raise
+                return Entry(captured, None, error.message)
+
+    def _refuse(self, kind: Any, error: LaminaError) -> None:
+        """Remember that this kind of call runs eagerly; raise where the caller asked for a whole graph."""
+        self.failures.append(error)
+        if isinstance(error, Unsupported) and error.code in USERS_ERRORS:
+            return
+        if isinstance(error, UserError) or (self.settings.fullgraph and isinstance(error, Unsupported)):
+            raise error
+        if isinstance(error, Unsupported):
+            counters.breaks += 1
+        if isinstance(error, CompilerBug):
+            warnings.warn(
+                f"lamina: {error.message}; the call ran eagerly. {error.replay_folder}", stacklevel=5
+            )
+        self.eager_calls[kind] = error.message
+
+    def _tell_limit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if self.is_limit_told:
+            return
+        self.is_limit_told = True
+        reason = self.entries[0].captured.explain_failure(args, kwargs)
+        warnings.warn(
+            f"lamina: {self.name} has {RECOMPILE_LIMIT} compiled variants; others run eagerly. "
+            f"Guard that failed: {reason}",
+            stacklevel=5,
+        )
+
+
+def is_without_work(captured: Captured) -> bool:
+    """Whether the graph only hands its inputs on."""
+    return all(node.op in ("placeholder", "output") for node in captured.graph_module.graph.nodes)
+
+
+def _kind_of_call(subject: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What tells calls apart that capture refused: argument types, a module's training flag, grad mode."""
+    kinds = tuple(map(type, args)), tuple((key, type(value)) for key, value in kwargs.items())
+    return kinds, getattr(subject, "training", None), torch.is_grad_enabled()
+
+
+@functools.cache
+def is_supported_platform() -> bool:
+    """Linux on x86-64 or aarch64; elsewhere one warning, and every call runs eagerly."""
+    if sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64"):
+        return True
+    here = f"{sys.platform} on {platform.machine()}"
+    warnings.warn(
+        f"lamina compiles on Linux (x86-64, aarch64), not on {here}: calls run eagerly", stacklevel=5
+    )
+    return False
+
+
+def kinds_of(captured: Captured, inputs: list[Any]) -> list[str]:
+    """Of each graph input: an "input" of the call, or a "parameter" or "buffer" that lasts."""
+    kinds = []
+    for source, value in zip(captured.sources, inputs, strict=True):
+        lasting = "parameter" if isinstance(value, torch.nn.Parameter) else "buffer"
+        kinds.append(lasting if source.is_fixed else "input")
+    return kinds
+
+
+def compile_or_replay(
+    graph: torch.fx.GraphModule,
+    inputs: list[Any],
+    options: Options,
+    watching: Watch,
+    kinds: Sequence[str] = (),
+) -> Compiled:
+    """Compile a graph; a failure of ours becomes a CompilerBug that names a replay folder."""
+    try:
+        return graphs.compile_graph(graph, inputs, options, watching, kinds)
+    except (Unsupported, UserError):
+        raise
+    except Exception as error:
+        raise write_replay(error, graph, {}, options) from error
