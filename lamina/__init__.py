@@ -17,6 +17,7 @@ __all__ = [
     "UserError",
     "compile",
     "counters",
+    "dynamic",
     "explain",
     "reset",
 ]
@@ -60,7 +61,9 @@ def compile(
     module of its class and shares all attributes with the original. What cannot be compiled runs eagerly.
 
     fullgraph: raise `Unsupported` where a call cannot be captured as one graph, instead of running eagerly.
-    dynamic: accepted for symmetry with torch.compile; sizes are static today, each new size compiles anew.
+    dynamic: None: a dimension of an argument (or an int or float argument) that has a second value is captured
+    for all values from then on. True: all of them are from the first call. False: each value is captured anew.
+    0 and 1 always are; see `lamina.dynamic` for single dimensions.
     options: see `lamina.Options`. backend: called once a captured graph with (torch.fx.GraphModule, inputs)
     in place of our own back end; gives the callable to run.
 
@@ -72,8 +75,23 @@ def compile(
         raise UserError(f"dynamic is {dynamic!r}", hint="allowed: None, True, False")
     chosen = Options.from_user(options)
     if function is None:
-        return lambda decorated: compile_callable(decorated, chosen, fullgraph=fullgraph, backend=backend)
-    return compile_callable(function, chosen, fullgraph=fullgraph, backend=backend)
+        return lambda decorated: compile_callable(
+            decorated, chosen, fullgraph=fullgraph, backend=backend, dynamic=dynamic
+        )
+    return compile_callable(function, chosen, fullgraph=fullgraph, backend=backend, dynamic=dynamic)
+
+
+def dynamic(tensor: Any, dimension: int, /, *, min: int | None = None, max: int | None = None) -> Any:
+    """Mark a dimension of `tensor` as one that varies: its first capture serves all sizes from `min` (2 if not
+    given) to `max`, with dynamic=False as well. Gives `tensor` back.
+
+    Sizes 0 and 1 are captured by themselves, and a size outside the bounds is captured without them. A program
+    may still pin a size, by indexing a Python list with it, say. Raises UserError for what is no tensor, a
+    dimension it does not have, and empty bounds.
+    """
+    from lamina.capture.dynamic import mark_dynamic
+
+    return mark_dynamic(tensor, dimension, min, max)
 
 
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

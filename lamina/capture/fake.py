@@ -99,4 +99,94 @@ def make_fake_directly(mode: FakeTensorMode, tensor: torch.Tensor) -> FakeTensor
     return made  # type: ignore[no-any-return]
 
 
-__all__ = ["DATA_DEPENDENT", "FakeTensor", "FakeTensorMode", "make_fake", "make_fake_mode"]
+def make_shape_environment(mode: FakeTensorMode) -> Any:
+    """torch's algebra of sizes, attached to a mode that had none: from here on its fakes may have symbolic sizes.
+
+    The first one of a process loads sympy and torch's compiler, about two seconds. Results whose size depends
+    on data are refused by it, as they are without it.
+    """
+    import torch._refs  # noqa: F401  registers the decompositions that symbolic sizes need
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    settings: dict[str, Any] = {
+        "allow_scalar_outputs": False,
+        "allow_dynamic_output_shape_ops": False,
+        "duck_shape": False,
+    }
+    environment = ShapeEnv(**settings)
+    mode.shape_env = environment
+    mode.static_shapes = False
+    return environment
+
+
+def make_symbol(environment: Any, number: int, hint: int, low: int, high: int | None) -> tuple[str, Any]:
+    """A symbol between `low` and `high` (None: unbounded), now worth `hint`: its name and its SymInt."""
+    from torch._guards import Source
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StrictMinMaxConstraint
+    from torch.utils._sympy.numbers import int_oo
+    from torch.utils._sympy.value_ranges import ValueRanges
+
+    class NamedSource(Source):
+        name = SourceName(f"size{number}")
+
+    source: Any = NamedSource()
+    bounds: Any = ValueRanges(low, int_oo if high is None else high)
+    expression = environment.create_symbol(
+        hint,
+        source,
+        dynamic_dim=DimDynamic.DYNAMIC,
+        constraint_dim=StrictMinMaxConstraint(vr=bounds, warn_only=True),
+        positive=low > 0 or None,
+        do_not_specialize_zero_one=low < 0,
+    )
+    return str(expression), environment.create_symintnode(expression, hint=hint, source=source)
+
+
+def make_dynamic_fake(
+    mode: FakeTensorMode, tensor: torch.Tensor, sizes: list[Any], strides: list[Any]
+) -> FakeTensor:
+    """A fake like `tensor` but with these sizes and strides, ints or SymInts."""
+    with mode, torch.inference_mode(tensor.is_inference()):
+        made: Any = torch.empty_strided(
+            sizes, strides, dtype=tensor.dtype, device=tensor.device, requires_grad=tensor.requires_grad
+        )
+    return made  # type: ignore[no-any-return]
+
+
+def symbolic_dispatch() -> Any:
+    """The context in which torch prefers its decompositions in Python, which know symbolic sizes."""
+    from torch._dispatch.python import enable_python_dispatcher
+
+    return enable_python_dispatcher()
+
+
+def print_expression(expression: Any) -> str | None:
+    """Python text of an expression over sizes (names: the symbols'; functions: builtins and `math`), or None."""
+    from torch.utils._sympy.printers import PythonPrinter
+
+    try:
+        return str(PythonPrinter().doprint(expression)).replace("torch.sym_float(", "float(")
+    except Exception:
+        return None
+
+
+def evaluate_expression(expression: Any, values: dict[str, int]) -> Any:
+    """What an expression over sizes is worth where each symbol has the value listed under its name."""
+    from sympy import Integer
+
+    return expression.xreplace({each: Integer(values[each.name]) for each in expression.free_symbols})
+
+
+__all__ = [
+    "DATA_DEPENDENT",
+    "FakeTensor",
+    "FakeTensorMode",
+    "evaluate_expression",
+    "make_dynamic_fake",
+    "make_fake",
+    "make_fake_mode",
+    "make_shape_environment",
+    "make_symbol",
+    "print_expression",
+    "symbolic_dispatch",
+]

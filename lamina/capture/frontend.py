@@ -109,6 +109,17 @@ def trace(
     with a `pause` before it, unless `fullgraph`. Raises Unsupported, placed at the user's line, where that
     cannot be done, and for calls that raise: those are to be run eagerly.
     """
+    is_whole = fullgraph or not is_root_the_call(function)
+    return capture(call_of(function, args, kwargs), args, kwargs, may_pause=not is_whole)
+
+
+def trace_rest(point: ResumePoint, values: tuple[Any, ...]) -> Captured:
+    """Capture how a paused frame goes on. Its values are the arguments of the segment."""
+    return capture(rest_of(point, values), values, {}, may_pause=True)
+
+
+def call_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Start:
+    """The program that calls `function`."""
 
     def start(world: TracingWorld) -> Value:
         bring = world.importer.bring
@@ -117,12 +128,11 @@ def trace(
         keywords = {name: bring(value, Argument(name)) for name, value in kwargs.items()}
         return world.call(callee, arguments, keywords)
 
-    is_whole = fullgraph or not is_root_the_call(function)
-    return capture(start, args, kwargs, may_pause=not is_whole)
+    return start
 
 
-def trace_rest(point: ResumePoint, values: tuple[Any, ...]) -> Captured:
-    """Capture how a paused frame goes on. Its values are the arguments of the segment."""
+def rest_of(point: ResumePoint, values: tuple[Any, ...]) -> Start:
+    """The program that goes on where a frame has paused."""
 
     def start(world: TracingWorld) -> Value:
         labels = enumerate(point.labels())
@@ -134,7 +144,7 @@ def trace_rest(point: ResumePoint, values: tuple[Any, ...]) -> Captured:
         world.machine.run(frame)
         return frame.value
 
-    return capture(start, values, {}, may_pause=True)
+    return start
 
 
 def is_root_the_call(function: Callable[..., Any]) -> bool:

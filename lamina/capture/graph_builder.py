@@ -9,9 +9,19 @@ from typing import Any
 import torch
 import torch.fx
 
-from lamina.capture.fake import DATA_DEPENDENT, FakeTensor, FakeTensorMode, make_fake, make_fake_mode
+from lamina.capture.fake import (
+    DATA_DEPENDENT,
+    FakeTensor,
+    FakeTensorMode,
+    make_fake,
+    make_fake_mode,
+    symbolic_dispatch,
+)
+from lamina.capture.layouts import Leaf
 from lamina.capture.machine.signals import TracingStopped, stop
 from lamina.capture.sources import Source
+from lamina.capture.symbols import Symbols
+from lamina.capture.values.sizes import NumberValue, PendingCall, SizeTuple, make_size
 from lamina.capture.values.tensor import TensorValue
 
 LITERALS: tuple[type, ...] = (
@@ -28,6 +38,12 @@ LITERALS: tuple[type, ...] = (
     torch.memory_format,
 )
 """What a graph node may hold besides nodes and containers of these."""
+SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+FOLLOWS_FLOATS = frozenset(
+    "add add_ iadd sub sub_ isub mul mul_ imul div div_ truediv itruediv pow clamp clamp_ clamp_min clamp_max lerp addcmul "
+    "addcdiv masked_fill masked_fill_ fill_ eq ne lt le gt ge".split()
+)
+"""Operations whose result has the same sizes and type whatever the value of a float among the arguments."""
 
 
 class GraphBuilder:
@@ -37,13 +53,36 @@ class GraphBuilder:
         self.world = world
         self.graph = torch.fx.Graph()
         self.mode: FakeTensorMode = make_fake_mode()
-        self.inputs: list[TensorValue] = []
+        self.symbols = Symbols(self.mode)
+        self.inputs: list[TensorValue | NumberValue] = []
         self._by_fake: dict[int, TensorValue] = {}
         self._last_placeholder: torch.fx.Node | None = None
 
-    def add_input(self, tensor: torch.Tensor, source: Source, name: str) -> TensorValue:
-        """A placeholder for a tensor from outside."""
-        fake = make_fake(self.mode, tensor)
+    def add_input(
+        self, tensor: torch.Tensor, source: Source, name: str, dynamic: dict[int, tuple[int, int | None]]
+    ) -> TensorValue:
+        """A placeholder for a tensor from outside. dynamic: dimensions of any size between two bounds."""
+        fake: Any = self.symbols.make_fake(tensor, source, dynamic) if dynamic else make_fake(self.mode, tensor)
+        node = self._add_placeholder(name, fake)
+        value = TensorValue(self, fake, node, type(tensor), source, tensor)
+        self.inputs.append(value)
+        self._by_fake[id(fake)] = value
+        return value
+
+    def add_number(
+        self, number: int | float, source: Source, name: str, bounds: tuple[int, int | None]
+    ) -> NumberValue:
+        """A placeholder for an int (within bounds) or float from outside that may differ from call to call."""
+        leaf: Source | Leaf = source
+        symbolic = None
+        if type(number) is int:
+            leaf, symbolic = self.symbols.make(number, source, None, *bounds)
+        node = self._add_placeholder(name, number)
+        value = NumberValue(self, number, symbolic, None, leaf, node)
+        self.inputs.append(value)
+        return value
+
+    def _add_placeholder(self, name: str, example: Any) -> torch.fx.Node:
         if self._last_placeholder is not None:
             with self.graph.inserting_after(self._last_placeholder):
                 node = self.graph.placeholder(name)
@@ -53,11 +92,8 @@ class GraphBuilder:
         else:
             node = self.graph.placeholder(name)
         self._last_placeholder = node
-        node.meta["example_value"] = fake
-        value = TensorValue(self, fake, node, type(tensor), source, tensor)
-        self.inputs.append(value)
-        self._by_fake[id(fake)] = value
-        return value
+        node.meta["example_value"] = example
+        return node
 
     def call(self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record `target(*args, **kwargs)` and give its result."""
@@ -76,11 +112,22 @@ class GraphBuilder:
     def _record(
         self, kind: str, target: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        if getattr(target, "__name__", target) not in FOLLOWS_FLOATS:
+            args = tuple(fix_floats(value) for value in args)
+            kwargs = {key: fix_floats(value) for key, value in kwargs.items()} if kwargs else kwargs
         fake_args = tuple(to_fake(value) for value in args)
         fake_kwargs = {key: to_fake(value) for key, value in kwargs.items()} if kwargs else {}
         result = self._run_fake(target, run, fake_args, fake_kwargs)
         if not holds_tensor(result) and result is not None:
-            return result
+            return self._wrap_numbers(result, kind, target, args, kwargs)
+        node = self.create_node(kind, target, args, kwargs)
+        node.meta["example_value"] = result
+        return self._wrap(result, node)
+
+    def create_node(
+        self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> torch.fx.Node:
+        """A node at the end of the graph, placed at the user's line."""
         node = self.graph.create_node(
             kind,
             target,
@@ -88,8 +135,44 @@ class GraphBuilder:
             {key: to_node(value) for key, value in kwargs.items()},
         )
         node.meta["location"] = self.world.machine.location()
-        node.meta["example_value"] = result
-        return self._wrap(result, node)
+        return node
+
+    def read_size(self, owner: TensorValue, dimension: int) -> Any:
+        """`owner.shape[dimension]`: an int where it is static."""
+        size = owner.fake.shape[dimension]
+        return self._wrap_number(size, PendingCall(self, "call_method", "size", (owner, dimension), {}))
+
+    def read_shape(self, owner: TensorValue) -> Any:
+        """`owner.shape`."""
+        shape = owner.fake.shape
+        if self.symbols.environment is None:
+            return shape
+        return make_size(tuple(self.read_size(owner, dimension) for dimension in range(len(shape))))
+
+    def _wrap_number(self, result: Any, call: PendingCall) -> Any:
+        if isinstance(result, torch.SymBool):
+            return bool(result)
+        if not isinstance(result, SYMBOLIC):
+            return result
+        expression = result.node.expr
+        if expression.is_number:
+            return float(expression) if isinstance(result, torch.SymFloat) else int(expression)
+        return NumberValue(self, self.symbols.hint_of(result), result, call)
+
+    def _wrap_numbers(
+        self, result: Any, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A result without tensors; sizes in it that are dynamic become NumberValues."""
+        if isinstance(result, SYMBOLIC):
+            return self._wrap_number(result, PendingCall(self, kind, target, args, kwargs))
+        if not isinstance(result, (tuple, list)) or not any(isinstance(item, SYMBOLIC) for item in result):
+            return result
+        call = PendingCall(self, kind, target, args, kwargs)
+        items = [
+            self._wrap_number(item, PendingCall(self, "call_function", operator.getitem, (call, index), {}))
+            for index, item in enumerate(result)
+        ]
+        return make_size(tuple(items)) if isinstance(result, torch.Size) else type(result)(items)
 
     def _run_fake(
         self, target: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -97,7 +180,10 @@ class GraphBuilder:
         name = getattr(target, "__name__", str(target))
         try:
             with self.mode:
-                return run(*args, **kwargs)
+                if self.symbols.environment is None:
+                    return run(*args, **kwargs)
+                with symbolic_dispatch():
+                    return run(*args, **kwargs)
         except TracingStopped:
             raise
         except DATA_DEPENDENT as error:
@@ -129,7 +215,8 @@ class GraphBuilder:
         items = []
         for index, item in enumerate(result):
             if not holds_tensor(item):
-                items.append(item)
+                call = PendingCall(self, "call_function", operator.getitem, (node, index), {})
+                items.append(self._wrap_number(item, call))
                 continue
             known = self._by_fake.get(id(item))
             if known is not None:
@@ -164,9 +251,11 @@ def holds_tensor(value: Any) -> bool:
 
 def to_fake(value: Any) -> Any:
     """An argument as the fake run takes it."""
-    if type(value) is TensorValue:
-        return value.fake
     kind = type(value)
+    if kind is TensorValue or kind is NumberValue:
+        return value.fake
+    if kind is SizeTuple:
+        return tuple(to_fake(item) for item in value)
     if kind is tuple or kind is list or kind is torch.Size:
         return kind(to_fake(item) for item in value)
     if kind is dict:
@@ -184,13 +273,25 @@ def to_fake(value: Any) -> Any:
     )
 
 
+def fix_floats(value: Any) -> Any:
+    """An argument of an operation that may look at the value of a float: dynamic floats become constants."""
+    kind = type(value)
+    if kind is NumberValue and value.kind is float:
+        return value.specialize()
+    if kind is tuple or kind is list:
+        return kind(fix_floats(item) for item in value)
+    return value
+
+
 def to_node(value: Any) -> Any:
     """An argument as a graph node holds it."""
-    if type(value) is TensorValue:
-        return value.node
     kind = type(value)
+    if kind is TensorValue or kind is NumberValue or kind is PendingCall:
+        return value.node
     if kind is torch.Size:
         return tuple(value)
+    if kind is SizeTuple:
+        return tuple(to_node(item) for item in value)
     if kind is tuple or kind is list:
         return kind(to_node(item) for item in value)
     if kind is dict:

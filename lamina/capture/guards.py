@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from lamina.capture.generated import Writer
+from lamina.capture.layouts import Layout
 from lamina.capture.sources import Attribute, Fixed, Source
 from lamina.capture.tensor_guards import TensorFacts, native_checker
 
@@ -174,22 +175,23 @@ class GuardSet:
             second.expression,
         )
 
-    def tensor(self, source: Source, tensor: torch.Tensor) -> None:
-        """Guard the metadata of an input tensor."""
+    def tensor(self, source: Source, tensor: torch.Tensor, layout: Layout | None = None) -> None:
+        """Guard the metadata of an input tensor; its sizes and strides by `layout` if that is given."""
         if not self.is_new("tensor", source.key):
             return
-        facts = TensorFacts(tensor)
+        facts = TensorFacts(tensor, layout)
         self.guards.append(
             Guard(
                 rank_of(source),
                 lambda writer: facts.condition(writer, source.expression(writer)),
                 source.describe(),
-                describe(tensor),
+                describe(tensor) if layout is None else f"{describe(tensor)}, {layout.describe()}",
                 source.expression,
-                source.key,
+                source.key if layout is None else None,
             )
         )
-        self._tensors[source.key] = tensor
+        if layout is None:
+            self._tensors[source.key] = tensor
 
     def _write_tensors(self, writer: Writer, guards: list[Guard]) -> None:
         """One native check for many tensors, or a Python test for each."""
@@ -254,5 +256,7 @@ def describe(value: Any) -> str:
     if type(value) in (int, float, str, bool, type(None), bytes, complex):
         text = repr(value)
         return text if len(text) < 80 else text[:77] + "..."
+    if type(value) is tuple and all(type(item) is int for item in value):
+        return repr(value)
     name = getattr(value, "__qualname__", None)
     return f"{type(value).__name__} {name}" if isinstance(name, str) else f"a {type(value).__qualname__}"

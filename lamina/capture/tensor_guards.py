@@ -13,14 +13,16 @@ from typing import Any
 import torch
 
 from lamina.capture.generated import Writer
+from lamina.capture.layouts import Layout
 
 
 class TensorFacts:
     """The metadata of a tensor at capture, kept without the tensor."""
 
-    __slots__ = ("device", "dtype", "is_plain_cpu", "kind", "requires_grad", "shape", "stride")
+    __slots__ = ("device", "dtype", "is_plain_cpu", "kind", "layout", "requires_grad", "shape", "stride")
 
-    def __init__(self, tensor: torch.Tensor) -> None:
+    def __init__(self, tensor: torch.Tensor, layout: Layout | None = None) -> None:
+        self.layout = layout
         self.kind = type(tensor)
         self.dtype = tensor.dtype
         self.shape = tensor.shape
@@ -35,10 +37,14 @@ class TensorFacts:
         parts = [
             f"type({name}) is {constant(self.kind)}",
             f"{name}.dtype is {constant(self.dtype)}",
-            f"{name}.shape == {constant(self.shape)}",
+            *(() if self.layout is not None else (f"{name}.shape == {constant(self.shape)}",)),
             f"{name}.is_cpu" if self.is_plain_cpu else f"{name}.device == {constant(self.device)}",
             f"{name}.requires_grad is {self.requires_grad}",
-            f"{name}.stride() == {constant(self.stride)}",
+            *(
+                (f"{name}.stride() == {constant(self.stride)}",)
+                if self.layout is None
+                else self.layout.conditions(writer, name)
+            ),
         ]
         if self.dtype.is_complex:
             parts += [f"not {name}.is_conj()", f"not {name}.is_neg()"]

@@ -1,8 +1,8 @@
 """Compiled callables: a chain of places from the call's beginning over its graph breaks to its result.
 
 call -> place 0 -> result
-           \-> break: one instruction runs natively -> place 1 -> result
-                                                          \-> break ...
+           `-> break: one instruction runs natively -> place 1 -> result
+                                                          `-> break ...
 
 A compiled callable never changes what a program means.
 """

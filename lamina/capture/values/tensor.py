@@ -115,7 +115,9 @@ class TensorValue:
             raise AttributeError(
                 f"{self.kind.__name__!r} object has no attribute {name!r}", name=name, obj=self
             ) from None
-        if isinstance(value, torch.Tensor):
+        if name == "shape":
+            return self.builder.read_shape(self)
+        if isinstance(value, (torch.Tensor, torch.SymInt)):
             return self.builder.call(getattr, (self, name), {})
         if callable(value) and not isinstance(value, (torch.dtype, torch.layout, type)):
             return TensorMethod(self, name)
@@ -135,7 +137,7 @@ class TensorValue:
     def __len__(self) -> int:
         if self.fake.dim() == 0:
             raise TypeError("len() of a 0-d tensor")
-        return int(self.fake.shape[0])
+        return int(self.builder.read_size(self, 0))
 
     def __reversed__(self) -> Any:
         return self.builder.call_method("__reversed__", (self,), {})

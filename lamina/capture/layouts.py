@@ -1,0 +1,101 @@
+"""Sizes and strides of a dynamic tensor as a guard reads them, and the places that symbols stand at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lamina.capture.generated import Writer
+from lamina.capture.sources import Source
+
+SMALLEST_DYNAMIC = 2
+"""0 and 1 decide about broadcasting and emptiness: they are always captured as they are."""
+LARGEST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A symbol's place: dimension `dimension` of the tensor at `source`, or the int there (None)."""
+
+    name: str
+    hint: int
+    source: Source
+    dimension: int | None
+    low: int
+    high: int | None
+
+    def read(self, writer: Writer) -> str:
+        """A local of the function being written that holds the value."""
+        value = self.source.expression(writer)
+        if self.dimension is None:
+            return value
+        return writer.read(f"{writer.read(f'{value}.shape')}[{self.dimension}]")
+
+    def describe(self) -> str:
+        place = self.source.describe()
+        return place if self.dimension is None else f"{place}.shape[{self.dimension}]"
+
+    def condition(self, writer: Writer) -> str:
+        """The range that the trace took for granted."""
+        return f"{self.low} <= {self.read(writer)} <= {LARGEST if self.high is None else self.high}"
+
+
+@dataclass(slots=True)
+class Layout:
+    """Sizes and strides of a dynamic tensor: a Leaf or int a size; a stride is an int or that of a dimension
+    times its size."""
+
+    sizes: list[Leaf | int]
+    strides: list[int | tuple[int, ...]]
+    """A stride: a constant, or (constant, dimensions whose sizes multiply it)."""
+
+    def describe(self) -> str:
+        """Which sizes may vary."""
+        ranges = [
+            f"dimension {k} {each.low}..{'' if each.high is None else each.high}"
+            for k, each in enumerate(self.sizes)
+            if isinstance(each, Leaf)
+        ]
+        return f"dynamic: {', '.join(ranges)}"
+
+    def conditions(self, writer: Writer, name: str) -> list[str]:
+        """Tests of rank, sizes and strides of the tensor in the variable `name`."""
+        shape = writer.read(f"{name}.shape")
+        tests = [f"len({shape}) == {len(self.sizes)}"]
+        texts = []
+        for dimension, size in enumerate(self.sizes):
+            text = writer.read(f"{shape}[{dimension}]")
+            texts.append(text)
+            tests.append(f"{text} == {size}" if isinstance(size, int) else size.condition(writer))
+        strides = ", ".join(
+            str(stride) if isinstance(stride, int) else " * ".join([str(stride[0]), *(texts[k] for k in stride[1:])])
+            for stride in self.strides
+        )
+        tests.append(f"{name}.stride() == ({strides}{',' if len(self.strides) == 1 else ''})")
+        return tests
+
+
+def relate_strides(sizes: list[Any], values: tuple[int, ...], strides: tuple[int, ...]) -> list[int | tuple[int, ...]]:
+    """Each stride as a constant or as a constant times sizes: the pattern of a dense tensor, permuted or not.
+
+    values: the sizes as they are now. A stride that equals the extent of the next inner dimension (its size
+    times its stride) is taken to be that; the guard makes sure that it is.
+    """
+    found: dict[int, int | tuple[int, ...]] = {}
+    inner_first = sorted(range(len(strides)), key=lambda k: (strides[k], values[k]))
+    extents: list[tuple[int, int]] = []
+    for dimension in inner_first:
+        stride = strides[dimension]
+        inner = next((k for extent, k in reversed(extents) if extent == stride), None)
+        if inner is None or stride in (0, 1):
+            found[dimension] = stride
+        else:
+            found[dimension] = multiply(found[inner], inner, sizes[inner])
+        extents.append((values[dimension] * stride, dimension))
+    return [found[dimension] for dimension in range(len(strides))]
+
+
+def multiply(stride: int | tuple[int, ...], dimension: int, size: Any) -> int | tuple[int, ...]:
+    if isinstance(size, int):
+        return stride * size if isinstance(stride, int) else (stride[0] * size, *stride[1:])
+    return (stride, dimension) if isinstance(stride, int) else (*stride, dimension)
