@@ -61,9 +61,9 @@ def compile(
     module of its class and shares all attributes with the original. What cannot be compiled runs eagerly.
 
     fullgraph: raise `Unsupported` where a call cannot be captured as one graph, instead of running eagerly.
-    dynamic: None: a dimension of an argument (or an int or float argument) that has a second value is captured
-    for all values from then on. True: all of them are from the first call. False: each value is captured anew.
-    0 and 1 always are; see `lamina.dynamic` for single dimensions.
+    dynamic: None: a dimension of an argument (or an int or float argument) that takes a second value is
+    captured for all values from then on. True: all are, from the first call. False: each value is captured
+    anew. 0 and 1 always are; see `lamina.dynamic` for single dimensions.
     options: see `lamina.Options`. backend: called once a captured graph with (torch.fx.GraphModule, inputs)
     in place of our own back end; gives the callable to run.
 
@@ -82,12 +82,12 @@ def compile(
 
 
 def dynamic(tensor: Any, dimension: int, /, *, min: int | None = None, max: int | None = None) -> Any:
-    """Mark a dimension of `tensor` as one that varies: its first capture serves all sizes from `min` (2 if not
-    given) to `max`, with dynamic=False as well. Gives `tensor` back.
+    """Mark a dimension of `tensor` as one that varies: its first capture serves all sizes from `min` (2 if
+    not given) to `max`, with dynamic=False as well. Gives `tensor` back.
 
-    Sizes 0 and 1 are captured by themselves, and a size outside the bounds is captured without them. A program
-    may still pin a size, by indexing a Python list with it, say. Raises UserError for what is no tensor, a
-    dimension it does not have, and empty bounds.
+    Sizes 0 and 1 are captured by themselves, and a size outside the bounds is captured without them. A
+    program may still pin a size, by indexing a Python list with it, say. Raises UserError for what is no
+    tensor, a dimension it does not have, and empty bounds.
     """
     from lamina.capture.dynamic import mark_dynamic
 

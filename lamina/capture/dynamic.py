@@ -1,4 +1,4 @@
-"""Which sizes and numbers a capture leaves open: those that were seen to vary, and those that the user marked.
+"""Which sizes and numbers a capture leaves open: those seen to vary, and those that the user marked.
 
 dynamic=None   a dimension (or an int or float argument) that had another value in an earlier capture
 dynamic=True   all dimensions of arguments, all int and float arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from typing import Any
 
@@ -100,7 +101,7 @@ def make_fake_directly(mode: FakeTensorMode, tensor: torch.Tensor) -> FakeTensor
 
 
 def make_shape_environment(mode: FakeTensorMode) -> Any:
-    """torch's algebra of sizes, attached to a mode that had none: from here on its fakes may have symbolic sizes.
+    """torch's algebra of sizes, attached to a mode that had none; its fakes may have symbolic sizes then.
 
     The first one of a process loads sympy and torch's compiler, about two seconds. Results whose size depends
     on data are refused by it, as they are without it.
@@ -161,7 +162,7 @@ def symbolic_dispatch() -> Any:
 
 
 def print_expression(expression: Any) -> str | None:
-    """Python text of an expression over sizes (names: the symbols'; functions: builtins and `math`), or None."""
+    """Python text of an expression over sizes, in the symbols' names, builtins and `math`; or None."""
     from torch.utils._sympy.printers import PythonPrinter
 
     try:
@@ -172,9 +173,8 @@ def print_expression(expression: Any) -> str | None:
 
 def evaluate_expression(expression: Any, values: dict[str, int]) -> Any:
     """What an expression over sizes is worth where each symbol has the value listed under its name."""
-    from sympy import Integer
-
-    return expression.xreplace({each: Integer(values[each.name]) for each in expression.free_symbols})
+    sympy = importlib.import_module("sympy")
+    return expression.xreplace({each: sympy.Integer(values[each.name]) for each in expression.free_symbols})
 
 
 __all__ = [

@@ -40,8 +40,38 @@ LITERALS: tuple[type, ...] = (
 """What a graph node may hold besides nodes and containers of these."""
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 FOLLOWS_FLOATS = frozenset(
-    "add add_ iadd sub sub_ isub mul mul_ imul div div_ truediv itruediv pow clamp clamp_ clamp_min clamp_max lerp addcmul "
-    "addcdiv masked_fill masked_fill_ fill_ eq ne lt le gt ge".split()
+    {
+        "add",
+        "add_",
+        "iadd",
+        "sub",
+        "sub_",
+        "isub",
+        "mul",
+        "mul_",
+        "imul",
+        "div",
+        "div_",
+        "truediv",
+        "itruediv",
+        "pow",
+        "clamp",
+        "clamp_",
+        "clamp_min",
+        "clamp_max",
+        "lerp",
+        "addcmul",
+        "addcdiv",
+        "masked_fill",
+        "masked_fill_",
+        "fill_",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+    }
 )
 """Operations whose result has the same sizes and type whatever the value of a float among the arguments."""
 
@@ -62,7 +92,9 @@ class GraphBuilder:
         self, tensor: torch.Tensor, source: Source, name: str, dynamic: dict[int, tuple[int, int | None]]
     ) -> TensorValue:
         """A placeholder for a tensor from outside. dynamic: dimensions of any size between two bounds."""
-        fake: Any = self.symbols.make_fake(tensor, source, dynamic) if dynamic else make_fake(self.mode, tensor)
+        fake: Any = (
+            self.symbols.make_fake(tensor, source, dynamic) if dynamic else make_fake(self.mode, tensor)
+        )
         node = self._add_placeholder(name, fake)
         value = TensorValue(self, fake, node, type(tensor), source, tensor)
         self.inputs.append(value)
@@ -72,7 +104,7 @@ class GraphBuilder:
     def add_number(
         self, number: int | float, source: Source, name: str, bounds: tuple[int, int | None]
     ) -> NumberValue:
-        """A placeholder for an int (within bounds) or float from outside that may differ from call to call."""
+        """A placeholder for an int (within bounds) or float from outside that varies from call to call."""
         leaf: Source | Leaf = source
         symbolic = None
         if type(number) is int:

@@ -35,6 +35,10 @@ class Leaf:
         place = self.source.describe()
         return place if self.dimension is None else f"{place}.shape[{self.dimension}]"
 
+    def range(self) -> str:
+        """Its bounds as a message says them."""
+        return f"{self.low}.." if self.high is None else f"{self.low}..{self.high}"
+
     def condition(self, writer: Writer) -> str:
         """The range that the trace took for granted."""
         return f"{self.low} <= {self.read(writer)} <= {LARGEST if self.high is None else self.high}"
@@ -52,9 +56,7 @@ class Layout:
     def describe(self) -> str:
         """Which sizes may vary."""
         ranges = [
-            f"dimension {k} {each.low}..{'' if each.high is None else each.high}"
-            for k, each in enumerate(self.sizes)
-            if isinstance(each, Leaf)
+            f"dimension {k} {each.range()}" for k, each in enumerate(self.sizes) if isinstance(each, Leaf)
         ]
         return f"dynamic: {', '.join(ranges)}"
 
@@ -68,14 +70,18 @@ class Layout:
             texts.append(text)
             tests.append(f"{text} == {size}" if isinstance(size, int) else size.condition(writer))
         strides = ", ".join(
-            str(stride) if isinstance(stride, int) else " * ".join([str(stride[0]), *(texts[k] for k in stride[1:])])
+            str(stride)
+            if isinstance(stride, int)
+            else " * ".join([str(stride[0]), *(texts[k] for k in stride[1:])])
             for stride in self.strides
         )
         tests.append(f"{name}.stride() == ({strides}{',' if len(self.strides) == 1 else ''})")
         return tests
 
 
-def relate_strides(sizes: list[Any], values: tuple[int, ...], strides: tuple[int, ...]) -> list[int | tuple[int, ...]]:
+def relate_strides(
+    sizes: list[Any], values: tuple[int, ...], strides: tuple[int, ...]
+) -> list[int | tuple[int, ...]]:
     """Each stride as a constant or as a constant times sizes: the pattern of a dense tensor, permuted or not.
 
     values: the sizes as they are now. A stride that equals the extent of the next inner dimension (its size

@@ -4,8 +4,8 @@
     x[: s0 // 2]                     runs on fakes whose sizes are expressions over s0
     guards: 2 <= s0, s0 // 2 <= s0   what was decided on the way, checked on each call
 
-Each symbol stands at a place of the call (`Leaf`). torch's shape environment does the algebra and lists what it
-assumed; nothing else is assumed, so the list, the ranges and the leaves are the whole guard.
+Each symbol stands at a place of the call (`Leaf`). torch's shape environment does the algebra and lists what
+it assumed; nothing else is assumed, so the list, the ranges and the layouts are the whole guard.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,6 +33,7 @@ from lamina.capture.layouts import Layout, Leaf, relate_strides
 from lamina.capture.machine.signals import stop
 from lamina.capture.sources import Source
 
+
 @dataclass(slots=True)
 class Symbols:
     """The shape environment of one trace, made when the first symbol is."""
@@ -42,7 +44,9 @@ class Symbols:
     layouts: dict[Any, Layout] = field(default_factory=dict)
     """By the key of the tensor's source."""
 
-    def make(self, hint: int, source: Source, dimension: int | None, low: int, high: int | None) -> tuple[Leaf, Any]:
+    def make(
+        self, hint: int, source: Source, dimension: int | None, low: int, high: int | None
+    ) -> tuple[Leaf, Any]:
         """A new symbol and the SymInt that stands for it."""
         if self.environment is None:
             self.environment = make_shape_environment(self.mode)
@@ -84,7 +88,11 @@ class Symbols:
     def _text(self, expression: Any, read: Callable[[Leaf], str]) -> str:
         text = print_expression(expression)
         if text is None:
-            stop("size-expression", f"the size {expression} has no Python text", "use simpler arithmetic on sizes")
+            stop(
+                "size-expression",
+                f"the size {expression} has no Python text",
+                "use simpler arithmetic on sizes",
+            )
         names = {symbol.name for symbol in expression.free_symbols}
         return re.sub(r"[A-Za-z_]\w*", lambda found: self._rename(found[0], names, read), text)
 
@@ -96,23 +104,24 @@ class Symbols:
         for leaf in self.leaves.values():
             if leaf.dimension is None:
                 guards.on_value(
-                    leaf.source,
-                    "dynamic int",
-                    f"an int, at least {leaf.low}" if leaf.high is None else f"an int, at most {leaf.high}",
-                    lambda writer, name, leaf=leaf: f"type({name}) is int and {leaf.condition(writer)}",
+                    leaf.source, "dynamic int", f"an int {leaf.range()}", partial(write_int, leaf)
                 )
         if self.environment is None:
             return
         for expression in dict.fromkeys(guard.expr for guard in self.environment.guards):
-            self._text(expression, Leaf.describe)
             guards.add(
                 ARGUMENTS,
                 "sizes",
                 self._text(expression, Leaf.describe),
-                lambda writer, expression=expression: self.write(expression, writer),
-                lambda writer, expression=expression: self._actual(expression, writer),
+                partial(self.write, expression),
+                partial(self._write_actual, expression),
             )
 
-    def _actual(self, expression: Any, writer: Writer) -> str:
+    def _write_actual(self, expression: Any, writer: Writer) -> str:
         leaves = [self.leaves[symbol.name] for symbol in expression.free_symbols]
         return f"({', '.join(leaf.read(writer) for leaf in leaves)},)"
+
+
+def write_int(leaf: Leaf, writer: Writer, name: str) -> str:
+    """The guard on an int that may differ from call to call."""
+    return f"type({name}) is int and {leaf.condition(writer)}"

@@ -57,9 +57,7 @@ def trace_with_history(
 class SizedPrograms:
     """Runs the program for the sizes of its inputs; the least recently used ones make room for new ones."""
 
-    def __init__(
-        self, captured: Captured, compile_inputs: Callable[..., Compiled], options: Options
-    ) -> None:
+    def __init__(self, captured: Captured, compile_inputs: Callable[..., Compiled], options: Options) -> None:
         self.compiled: Compiled | None = None
         """What the driver holds: it is repeatable as long as each program is."""
         self._graph = captured.graph_module

@@ -1,4 +1,4 @@
-"""Numbers that differ from call to call: sizes of dynamic tensors, int and float arguments, what is computed of them.
+"""Numbers that vary from call to call: sizes of dynamic tensors, int and float arguments, what they give.
 
 To the program a NumberValue is an int or a float. Arithmetic goes on symbolically and into the graph where an
 operation uses it; a comparison is decided by this call's value and leaves a guard; anything else takes this
@@ -109,12 +109,13 @@ class NumberValue:
     def write(self, writer: Writer) -> str:
         """Text that gives the number at call time, in a function over `args` and `kwargs`."""
         if self.leaf is not None:
-            return str(self.leaf.read(writer) if isinstance(self.leaf, Leaf) else self.leaf.expression(writer))
+            return str(
+                self.leaf.read(writer) if isinstance(self.leaf, Leaf) else self.leaf.expression(writer)
+            )
         if self.kind is int:
             return f"({self.builder.symbols.write(self.symbolic.node.expr, writer)})"
         assert self.call is not None
-        operands = [each.write(writer) if type(each) is NumberValue else writer.constant(each) for each in self.call.arguments]
-        return writer.read(f"{writer.constant(self.call.target)}({', '.join(operands)})")
+        return writer.read(write_call(self.call.target, self.call.arguments, writer))
 
     def specialize(self) -> Any:
         """This call's value; the capture holds only where it is the same."""
@@ -133,7 +134,9 @@ class NumberValue:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(self.kind, name):
-            raise AttributeError(f"{self.kind.__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            raise AttributeError(
+                f"{self.kind.__name__!r} object has no attribute {name!r}", name=name, obj=self
+            )
         return getattr(self.specialize(), name)
 
     def __hash__(self) -> int:
@@ -156,13 +159,13 @@ class NumberValue:
     def __complex__(self) -> complex:
         return complex(self.specialize())
 
-    def __trunc__(self) -> int:
+    def __trunc__(self) -> Any:
         return math.trunc(self.specialize())
 
-    def __floor__(self) -> int:
+    def __floor__(self) -> Any:
         return math.floor(self.specialize())
 
-    def __ceil__(self) -> int:
+    def __ceil__(self) -> Any:
         return math.ceil(self.specialize())
 
     def __round__(self, digits: Any = None) -> Any:
@@ -175,7 +178,7 @@ class NumberValue:
         return format(self.specialize(), specification)
 
     def __abs__(self) -> Any:
-        return self if decide(operator.ge, self, 0) else -self
+        return self if decide(operator.ge, self, 0) else combine(operator.neg, self)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -213,12 +216,14 @@ def combine(native: Callable[..., Any], *operands: Any) -> Any:
 
 
 def combine_symbols(native: Callable[..., Any], hint: Any, operands: tuple[Any, ...]) -> Any:
-    """The symbol of a result, or None. A float keeps one only if it is one step away from ints: torch's algebra
-    of floats rounds otherwise than Python's does in longer chains."""
-    if any(type(each) is NumberValue and (each.kind is float or each.symbolic is None) for each in operands):
-        # int(n / 2) and its like: the float itself has a symbol, and is taken to an int in one step.
-        if native not in TO_INTEGER or operands[0].symbolic is None:
-            return None
+    """The symbol of a result, or None.
+
+    A float keeps one only if it is one step away from ints: torch's algebra of floats rounds otherwise than
+    Python's does in longer chains.
+    """
+    has_float = any(type(each) is NumberValue and each.kind is float for each in operands)
+    if has_float and (native not in TO_INTEGER or operands[0].symbolic is None):
+        return None
     symbols = [each.symbolic if type(each) is NumberValue else each for each in operands]
     try:
         if native in TO_INTEGER:
@@ -264,15 +269,15 @@ def decide(native: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
         ARGUMENTS,
         "a comparison of numbers",
         f"{native.__name__} is {outcome}",
-        lambda writer: (
-            f"{writer.constant(native)}({write_operand(left, writer)}, {write_operand(right, writer)}) is {outcome}"
-        ),
+        lambda writer: f"{write_call(native, (left, right), writer)} is {outcome}",
     )
     return outcome
 
 
-def write_operand(value: Any, writer: Writer) -> str:
-    return value.write(writer) if type(value) is NumberValue else writer.constant(value)
+def write_call(native: Any, operands: tuple[Any, ...], writer: Writer) -> str:
+    """Text that does the same to the numbers of the call."""
+    texts = [each.write(writer) if type(each) is NumberValue else writer.constant(each) for each in operands]
+    return f"{writer.constant(native)}({', '.join(texts)})"
 
 
 def _binary(native: Callable[[Any, Any], Any]) -> Callable[[NumberValue, Any], Any]:
@@ -310,7 +315,20 @@ def _unary(native: Callable[[Any], Any]) -> Callable[[NumberValue], Any]:
     return method
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+):
     _native = getattr(operator, f"__{_name}__")
     setattr(NumberValue, f"__{_name}__", _binary(_native))
     setattr(NumberValue, f"__r{_name}__", _reflected(_native))
@@ -373,7 +391,18 @@ def call_native(callee: Any, arguments: tuple[Any, ...], keywords: dict[str, Any
 
 
 HOLDERS = frozenset(
-    {"builtins", "math", "operator", "_operator", "itertools", "functools", "_functools", "collections", "_collections", None}
+    {
+        "builtins",
+        "math",
+        "operator",
+        "_operator",
+        "itertools",
+        "functools",
+        "_functools",
+        "collections",
+        "_collections",
+        None,
+    }
 )
 """Modules whose functions keep their arguments, or ask a number by its own methods."""
 
