@@ -26,7 +26,7 @@ def test_machine_gives_what_cpython_gives(program):
 def test_traced_program_gives_the_same_or_stops(program):
     expected = observe(program)
     try:
-        captured = trace(program, (), {})
+        captured = trace(program, (), {}, fullgraph=True)
     except Unsupported as error:
         assert error.code
         if expected[0] == "error":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import types
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from lamina.capture.machine.frame import Frame
@@ -14,7 +17,17 @@ if TYPE_CHECKING:
 class GeneratorValue:
     """A generator whose frame belongs to the machine; stepped lazily, as CPython's is."""
 
-    __slots__ = ("__weakref__", "finished", "frame", "machine", "running", "started")
+    __slots__ = (
+        "__weakref__",
+        "_name",
+        "_qualname",
+        "finished",
+        "frame",
+        "gi_code",
+        "machine",
+        "running",
+        "started",
+    )
     __machine_native__ = True
 
     def __init__(self, machine: Machine, frame: Frame) -> None:
@@ -23,12 +36,62 @@ class GeneratorValue:
         self.started = False
         self.finished = False
         self.running = False
+        self.gi_code = frame.code
+        self._name = frame.function.__name__
+        self._qualname = frame.function.__qualname__
+
+    def __repr__(self) -> str:
+        return f"<generator object {self._qualname} at {id(self):#x}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("cannot pickle 'generator' object")
+
+    def __getattr__(self, name: str) -> Value:
+        if name == "__name__":
+            return self._name
+        if name == "__qualname__":
+            return self._qualname
+        raise AttributeError(f"'generator' object has no attribute {name!r}")
+
+    def write_attribute(self, name: str, value: Value) -> None:
+        """What the program's assignment to an attribute does."""
+        if name not in ("__name__", "__qualname__"):
+            raise AttributeError(f"'generator' object has no attribute {name!r}")
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be set to a string object")
+        if name == "__name__":
+            self._name = value
+        else:
+            self._qualname = value
+
+    @property
+    def gi_running(self) -> bool:
+        return self.running
+
+    @property
+    def gi_suspended(self) -> bool:
+        return self.started and not self.running and not self.finished
+
+    @property
+    def gi_yieldfrom(self) -> Value:
+        return self._find_delegate() if self.gi_suspended else None
+
+    @property
+    def gi_frame(self) -> Value:
+        if self.finished:
+            return None
+        return stop("frames", "the frame of a generator is read")
 
     def __iter__(self) -> GeneratorValue:
         return self
 
     def __next__(self) -> Value:
         return self.send(None)
+
+    def __del__(self) -> None:
+        # An unfinished generator is closed when it goes: its finally blocks run.
+        if self.started and not self.finished and not self.running and self.machine.world.runs_finalizers:
+            self.close()
 
     def send(self, value: Value) -> Value:
         """Resume with `value`; raises StopIteration at the end."""
@@ -43,34 +106,54 @@ class GeneratorValue:
         self.started = True
         return self._resume()
 
+    def _finish(self) -> None:
+        """Let go of what the frame holds, as CPython does at a generator's end."""
+        self.finished = True
+        self.frame.slots.clear()
+        self.frame.stack.clear()
+
     def _resume(self) -> Value:
         self.running = True
         try:
             outcome = self.machine.run(self.frame)
         except StopIteration as error:
-            self.finished = True
+            self._finish()
             cause = error
         except BaseException:
-            self.finished = True
+            self._finish()
             raise
         else:
             if outcome != RETURNED:
                 return self.frame.value
-            self.finished = True
-            if self.frame.value is None:
-                raise StopIteration
-            raise StopIteration(self.frame.value)
+            value, self.frame.value = self.frame.value, None
+            self._finish()
+            raise StopIteration if value is None else StopIteration(value)
         finally:
             self.running = False
-        raise RuntimeError("generator raised StopIteration") from cause
+        failure = RuntimeError("generator raised StopIteration")
+        failure.__context__ = cause
+        raise failure from cause
 
     def throw(self, kind: Any, value: Any = None, traceback: Any = None) -> Value:
         """Raise an exception where the generator is suspended."""
-        error = make_exception(kind, value)
+        if sys.version_info >= (3, 12) and (value is not None or traceback is not None):
+            warnings.warn(
+                "the (type, exc, tb) signature of throw() is deprecated, "
+                "use the single-arg signature instead.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        if traceback is not None and not isinstance(traceback, types.TracebackType):
+            raise TypeError("throw() third argument must be a traceback object")
+        error = make_exception(self.machine.world, kind, value)
+        if traceback is not None:
+            error.__traceback__ = traceback
         if self.running:
             raise ValueError("generator already executing")
         if self.finished or not self.started:
-            self.finished = True
+            if not self.finished:
+                self._finish()
+            self.machine.settle(error)
             raise error
         delegate = self._find_delegate()
         if delegate is not None:
@@ -80,14 +163,21 @@ class GeneratorValue:
     def _raise_inside(self, error: BaseException) -> Value:
         frame = self.frame
         frame.back, self.machine.frame = self.machine.frame, frame
+        is_unhandled = True
         try:
             self.machine.unwind(frame, error)
-        except BaseException:
-            self.finished = True
-            raise
+            is_unhandled = False
+        except StopIteration as raised:
+            cause = raised
         finally:
             self.machine.frame = frame.back
-        return self._resume()
+            if is_unhandled:
+                self._finish()
+        if not is_unhandled:
+            return self._resume()
+        failure = RuntimeError("generator raised StopIteration")
+        failure.__context__ = cause
+        raise failure from cause
 
     def _find_delegate(self) -> Any:
         """The iterator of the `yield from` the generator is suspended in, or None."""
@@ -98,18 +188,17 @@ class GeneratorValue:
         return None
 
     def _throw_into(self, delegate: Any, error: BaseException) -> Value:
-        if isinstance(error, GeneratorExit):
-            close = getattr(delegate, "close", None)
-            if close is not None:
-                close()
-            return self._raise_inside(error)
-        throw = getattr(delegate, "throw", None)
-        if throw is None:
+        world = self.machine.world
+        name = "close" if isinstance(error, GeneratorExit) else "throw"
+        method = world.call(getattr, (delegate, name, None), {})
+        if method is None:
             return self._raise_inside(error)
         self.running = True
         try:
-            return throw(error)
+            is_finished = False
+            produced = world.call(method, () if name == "close" else (error,), {})
         except StopIteration as stopped:
+            is_finished = True
             result = stopped.value
         except TracingStopped:
             raise
@@ -119,6 +208,10 @@ class GeneratorValue:
             return self._raise_inside(failure)
         finally:
             self.running = False
+        if name == "close":
+            return self._raise_inside(error)
+        if not is_finished:
+            return produced
         self._finish_delegate(result)
         return self._resume()
 
@@ -131,32 +224,37 @@ class GeneratorValue:
             frame.stack.pop()
         frame.stack.append(result)
 
-    def close(self) -> None:
+    def close(self) -> Value:
         """End the generator: GeneratorExit is raised where it is suspended."""
+        if self.running:
+            raise ValueError("generator already executing")
         if self.finished:
-            return
+            return None
         if not self.started:
-            self.finished = True
-            return
+            self._finish()
+            return None
         try:
             self.throw(GeneratorExit())
-        except (GeneratorExit, StopIteration):
-            return
+        except GeneratorExit:
+            return None
+        except StopIteration as stopped:
+            return stopped.value if sys.version_info >= (3, 13) else None
         raise RuntimeError("generator ignored GeneratorExit")
 
 
-def make_exception(kind: Any, value: Any = None) -> BaseException:
-    """The exception that `raise kind` or `throw(kind, value)` means."""
+def make_exception(world: Any, kind: Any, value: Any = None) -> BaseException:
+    """The exception that `throw(kind, value)` means."""
     if isinstance(kind, BaseException):
+        if value is not None:
+            raise TypeError("instance exception may not have a separate value")
         return kind
-    if isinstance(kind, type) and issubclass(kind, BaseException):
-        if isinstance(value, kind):
-            return value
-        if kind.__module__ != "builtins" and "__init__" in kind.__dict__ and value is None:
-            stop(
-                "raise-class", f"raising the class {kind.__qualname__} runs its __init__ outside the machine"
-            )
-        made = kind() if value is None else kind(*value) if isinstance(value, tuple) else kind(value)
-        assert isinstance(made, BaseException)
-        return made
-    raise TypeError("exceptions must derive from BaseException")
+    if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+        name = type(kind).__name__
+        raise TypeError(f"exceptions must be classes or instances deriving from BaseException, not {name}")
+    if isinstance(value, kind):
+        return value
+    made = world.call(kind, () if value is None else value if isinstance(value, tuple) else (value,), {})
+    if not isinstance(made, BaseException):
+        name = type(made).__name__
+        raise TypeError(f"calling {kind!r} should have returned an instance of BaseException, not {name}")
+    return made

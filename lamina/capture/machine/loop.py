@@ -48,7 +48,7 @@ class Machine:
         self.pause_at = -1
         self.depth = 0
         self.settled: BaseException | None = None
-        """The exception whose context is already set: it only travels on."""
+        self.settled_traceback: types.TracebackType | None = None
         self.births: dict[int, int] = {}
         """At which step of the root a generator or class was made, by identity."""
         world.machine = self
@@ -134,12 +134,14 @@ class Machine:
 
     def unwind(self, frame: Frame, error: BaseException) -> None:
         """Continue at the handler of `error` in `frame`, or raise it further."""
-        if error is not self.settled:
+        if error is self.settled:
+            error.__traceback__ = self.settled_traceback
+        else:
             self.set_context(error)
         index = frame.position - 1
         entry = frame.decoded.find_range(index)
         if entry is None:
-            self.settled = error
+            self.settle(error)
             raise error
         self.settled = None
         del frame.stack[entry.depth :]
@@ -157,8 +159,13 @@ class Machine:
             frame = frame.back
         return None
 
+    def settle(self, error: BaseException) -> None:
+        """`error` is about to travel on as it is: neither its context nor its traceback change."""
+        self.settled = error
+        self.settled_traceback = error.__traceback__
+
     def set_context(self, error: BaseException, is_raised: bool = False) -> None:
-        """Link `error` to the exception being handled, as raising it does; `is_raised`: by a raise statement."""
+        """Link `error` to the exception being handled. `is_raised`: by a raise statement."""
         handled = self.handled_exception()
         if handled is None or handled is error:
             return

@@ -140,8 +140,16 @@ def call_intrinsic_1(machine: Any, frame: Frame, instruction: Instruction) -> in
             replaced = RuntimeError("generator raised StopIteration")
             replaced.__cause__ = error
             frame.stack[-1] = replaced
+    elif name == "INTRINSIC_PRINT":
+        machine.world.show_value(frame.stack[-1])
+        frame.stack[-1] = None
     else:
         stop("bytecode", f"the intrinsic {name} is not modelled")
+    return None
+
+
+def print_expression(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
+    machine.world.show_value(frame.stack.pop())
     return None
 
 
@@ -176,5 +184,6 @@ HANDLERS: dict[str, Handler] = {
     "MAKE_FUNCTION": make_function,
     "SET_FUNCTION_ATTRIBUTE": set_function_attribute,
     "LOAD_BUILD_CLASS": load_build_class,
+    "PRINT_EXPR": print_expression,
     "CALL_INTRINSIC_1": call_intrinsic_1,
 }

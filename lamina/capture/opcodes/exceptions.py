@@ -28,6 +28,7 @@ def raise_varargs(machine: Any, frame: Frame, instruction: Instruction) -> int |
         if handled is None:
             raise RuntimeError("No active exception to reraise")
         machine.world.check_raised(handled)
+        machine.settle(handled)
         raise handled
     cause = frame.stack.pop() if instruction.arg == 2 else MISSING
     error = make_raised(machine, frame.stack.pop())
@@ -36,6 +37,8 @@ def raise_varargs(machine: Any, frame: Frame, instruction: Instruction) -> int |
         if cause is not None and not isinstance(cause, (type, BaseException)):
             raise TypeError("exception causes must derive from BaseException")
         error.__cause__ = None if cause is None else make_raised(machine, cause)
+    machine.set_context(error, is_raised=True)
+    machine.settle(error)
     raise error
 
 
@@ -63,6 +66,7 @@ def check_exc_match(machine: Any, frame: Frame, instruction: Instruction) -> int
 def reraise(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     error = frame.stack.pop()
     machine.world.check_raised(error)
+    machine.settle(error)
     raise error
 
 
@@ -95,8 +99,83 @@ def with_except_start(machine: Any, frame: Frame, instruction: Instruction) -> i
 
 
 def check_eg_match(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    stop("exception-groups", "except* is not modelled")
+    kinds = frame.stack.pop()
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise TypeError("catching classes that do not inherit from BaseException is not allowed")
+        if issubclass(kind, BaseExceptionGroup):
+            raise TypeError("catching ExceptionGroup with except* is not allowed. Use except instead.")
+    matched, rest = split_group(machine, frame.stack[-1], kinds)
+    if matched is not None:
+        frame.stack[-1] = rest
+        frame.handled = matched
+    frame.stack.append(matched)
+    return None
 
+
+def split_group(machine: Any, error: Value, kinds: Value) -> tuple[Value, Value]:
+    """The parts of an exception, or of a group, that an `except*` clause takes and leaves."""
+    if error is None:
+        return None, None
+    if isinstance(error, kinds):
+        if isinstance(error, BaseExceptionGroup):
+            return error, None
+        group = BaseExceptionGroup("", [error])
+        group.__traceback__ = error.__traceback__
+        return group, None
+    if not isinstance(error, BaseExceptionGroup):
+        return None, error
+    parts = machine.world.call(machine.world.load_attribute(error, "split"), (kinds,), {})
+    if not isinstance(parts, tuple):
+        kind = type(error).__name__
+        raise TypeError(f"{kind}.split must return a tuple, not {type(parts).__name__}")
+    if len(parts) < 2:
+        kind = type(error).__name__
+        raise TypeError(f"{kind}.split must return a 2-tuple, got tuple of size {len(parts)}")
+    return parts[0], parts[1]
+
+
+def join_raised(caught: BaseException, errors: list[Value]) -> BaseException | None:
+    """What is raised behind the `except*` clauses: what they raised, and what nobody took."""
+    given = [error for error in errors if error is not None]
+    if not isinstance(caught, BaseExceptionGroup) or not given:
+        return given[0] if given else None
+    again = [error for error in given if is_part(error, caught)]
+    raised = [error for error in given if not is_part(error, caught)]
+    leaves = {id(leaf) for error in again for leaf in list_leaves(error)}
+    kept = caught.subgroup(lambda error: id(error) in leaves) if leaves else None
+    if not raised:
+        return kept
+    return BaseExceptionGroup("", raised if kept is None else [*raised, kept])
+
+
+def is_part(error: BaseException, whole: BaseException) -> bool:
+    """Whether `error` was split from `whole` and only raised again."""
+    if not isinstance(error, BaseExceptionGroup):
+        return False
+    names = ("__notes__", "__traceback__", "__cause__", "__context__")
+    return all(getattr(error, name, None) is getattr(whole, name, None) for name in names)
+
+
+def list_leaves(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for part in error.exceptions for leaf in list_leaves(part)]
+
+
+def prepare_reraise(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
+    errors = frame.stack.pop()
+    frame.stack[-1] = join_raised(frame.stack[-1], errors)
+    return None
+
+
+def call_intrinsic_2(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
+    if instruction.arg != INTRINSIC_PREP_RERAISE_STAR:
+        stop("bytecode", f"the intrinsic {instruction.arg} of two operands is not modelled")
+    return prepare_reraise(machine, frame, instruction)
+
+
+INTRINSIC_PREP_RERAISE_STAR = 1
 
 HANDLERS: dict[str, Handler] = {
     "RAISE_VARARGS": raise_varargs,
@@ -104,7 +183,8 @@ HANDLERS: dict[str, Handler] = {
     "POP_EXCEPT": pop_except,
     "CHECK_EXC_MATCH": check_exc_match,
     "CHECK_EG_MATCH": check_eg_match,
-    "PREP_RERAISE_STAR": check_eg_match,
+    "PREP_RERAISE_STAR": prepare_reraise,
+    "CALL_INTRINSIC_2": call_intrinsic_2,
     "RERAISE": reraise,
     "LOAD_ASSERTION_ERROR": load_assertion_error,
     "BEFORE_WITH": before_with,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections.abc
 from typing import Any
 
 from lamina.capture.machine.code import Handler, Instruction
@@ -21,9 +20,7 @@ def get_len(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
 
 def match_mapping(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     subject = frame.stack[-1]
-    frame.stack.append(
-        bool(type(subject).__flags__ & MAPPING_FLAG) or isinstance(subject, collections.abc.Mapping)
-    )
+    frame.stack.append(bool(type(subject).__flags__ & MAPPING_FLAG))
     return None
 
 
@@ -35,8 +32,10 @@ def match_sequence(machine: Any, frame: Frame, instruction: Instruction) -> int 
 def match_keys(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     subject, keys = frame.stack[-2], frame.stack[-1]
     getter = machine.world.load_attribute(subject, "get")
-    values = []
-    for key in keys:
+    values: list[Value] = []
+    for index, key in enumerate(keys):
+        if key in keys[:index]:
+            raise ValueError(f"mapping pattern checks duplicate key ({key!r})")
         value = machine.world.call(getter, (key, MISSING), {})
         if value is MISSING:
             frame.stack.append(None)
@@ -65,23 +64,33 @@ def match_attributes(
         return None
     values: list[Value] = []
     if positional:
-        allowed = world.call(getattr, (kind, "__match_args__", ()), {})
-        if positional == 1 and not allowed and issubclass(kind, SELF_MATCHING):
-            values.append(subject)
-        else:
-            if len(allowed) < positional:
-                plural = "" if len(allowed) == 1 else "s"
-                raise TypeError(
-                    f"{kind.__name__}() accepts {len(allowed)} positional sub-pattern{plural} "
-                    f"({positional} given)"
-                )
-            names = (*allowed[:positional], *names)
-    for name in names:
+        allowed = world.call(getattr, (kind, "__match_args__", MISSING), {})
+        if allowed is MISSING and issubclass(kind, SELF_MATCHING):
+            allowed, values, positional = (), [subject], positional - 1
+        check_positional(kind, () if allowed is MISSING else allowed, positional, bool(values))
+        names = (*(allowed[:positional] if positional else ()), *names)
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise TypeError(f"{kind.__name__}() got multiple sub-patterns for attribute {name!r}")
         try:
             values.append(world.load_attribute(subject, name))
         except AttributeError:
             return None
     return tuple(values)
+
+
+def check_positional(kind: type, allowed: Value, positional: int, is_self: bool) -> None:
+    """Refuse positional sub-patterns that `__match_args__` has no names for."""
+    if not isinstance(allowed, tuple):
+        raise TypeError(f"{kind.__name__}.__match_args__ must be a tuple (got {type(allowed).__name__})")
+    most = 1 if is_self else len(allowed)
+    given = positional + is_self
+    if most < given:
+        plural = "" if most == 1 else "s"
+        raise TypeError(f"{kind.__name__}() accepts {most} positional sub-pattern{plural} ({given} given)")
+    for name in allowed[:positional]:
+        if not isinstance(name, str):
+            raise TypeError(f"__match_args__ elements must be strings (got {type(name).__name__})")
 
 
 HANDLERS: dict[str, Handler] = {

@@ -44,6 +44,54 @@ def find_in_type(kind: type, name: str) -> Value:
     return MISSING
 
 
+NATIVE_METHODS: tuple[type, ...] = (
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.BuiltinFunctionType,
+    types.MethodWrapperType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+)
+OWN_CODE = "lamina.capture."
+"""Methods of the machine's own values are native to the program."""
+
+
+def is_python_method(method: Value) -> bool:
+    """Whether calling `method`, a raw entry of a class, would run Python code of the program's."""
+    kind = type(method)
+    if kind is types.FunctionType:
+        return not str(method.__globals__.get("__name__", "")).startswith(OWN_CODE)
+    if kind in NATIVE_METHODS or method is MISSING or method is None:
+        return False
+    if kind in (staticmethod, classmethod, types.MethodType):
+        return is_python_method(method.__func__)
+    if isinstance(method, functools.partial):
+        return is_python_method(method.func) or isinstance(method.func, type)
+    if kind is property:
+        return True
+    if not kind.__flags__ & HEAP_TYPE:
+        return False
+    names = ("__get__", "__call__")
+    return any(type(find_in_type(kind, name)) is types.FunctionType for name in names)
+
+
+def call_method(world: Any, method: Value, owner: Value, *arguments: Value) -> Value:
+    """Call a special method found in the class of `owner`."""
+    if type(method) is types.FunctionType:
+        if is_python_method(method):
+            return world.call(method, (owner, *arguments), {})
+        return method(owner, *arguments)
+    if method is None:
+        raise TypeError("'NoneType' object is not callable")
+    if is_python_method(method):
+        kind = type(owner)
+        bound = world.bind_descriptor(method, kind, getattr(method, "__name__", ""), owner, kind)
+        return world.call(bound, arguments, {})
+    bound = method.__get__(owner, type(owner)) if hasattr(type(method), "__get__") else method
+    return world.call(bound, arguments, {})
+
+
 def find_with_owner(kind: type, name: str) -> tuple[Value, type]:
     """Like `find_in_type`, with the class that holds the entry."""
     for base in type.__dict__["__mro__"].__get__(kind):
@@ -70,32 +118,37 @@ def is_data_descriptor(raw: Value) -> bool:
 def load_attribute(world: Any, owner: Value, name: str) -> Value:
     """`owner.name`. Raises AttributeError as CPython does."""
     kind = type(owner)
-    if issubclass(type(owner), type):
-        return load_class_attribute(world, owner, name)
-    if kind is super:
-        return load_super_attribute(world, owner, name)
-    if is_native_type(kind):
-        return getattr(owner, name)
-    fallback = find_in_type(kind, "__getattr__")
+    if is_native_type(kind) and not issubclass(kind, type) and kind is not super:
+        return world.load_native_attribute(owner, name)
     getter = find_in_type(kind, "__getattribute__")
+    fallback = find_in_type(kind, "__getattr__")
     try:
-        if type(getter) is types.FunctionType:
-            return world.call(getter, (owner, name), {})
-        return load_instance_attribute(world, owner, name)
-    except AttributeError as error:
-        if fallback is MISSING:
+        if is_python_method(getter):
+            return call_method(world, getter, owner, name)
+        return load_by_default(world, owner, name, getter)
+    except AttributeError:
+        if not is_python_method(fallback):
             raise
-        missing = error
-    if type(fallback) is not types.FunctionType:
-        raise missing
-    return world.call(fallback, (owner, name), {})
+    return call_method(world, fallback, owner, name)
+
+
+def load_by_default(world: Any, owner: Value, name: str, getter: Value) -> Value:
+    """What the C-level `__getattribute__` of the owner's class gives."""
+    if getter is object.__getattribute__:
+        return load_instance_attribute(world, owner, name)
+    if getter is type.__getattribute__:
+        return load_class_attribute(world, owner, name)
+    if getter is super.__getattribute__:
+        return load_super_attribute(world, owner, name)
+    return world.load_native_attribute(owner, name)
 
 
 def load_instance_attribute(world: Any, owner: Value, name: str) -> Value:
     """`object.__getattribute__(owner, name)`."""
     kind = type(owner)
     raw, holder = find_with_owner(kind, name)
-    if raw is not MISSING and type(raw) is not types.FunctionType and is_data_descriptor(raw):
+    binds = raw is not MISSING and find_in_type(type(raw), "__get__") is not MISSING
+    if binds and type(raw) is not types.FunctionType and is_data_descriptor(raw):
         return world.bind_descriptor(raw, holder, name, owner, kind)
     value = world.read_instance(owner, name)
     if value is not MISSING:
@@ -131,36 +184,33 @@ def bind_descriptor(world: Any, raw: Value, holder: type, name: str, owner: Valu
         if raw.fget is None:
             return raw.__get__(owner, kind)
         return world.call(raw.fget, (owner,), {})
-    if type(getter) is types.FunctionType:
-        return world.call(getter, (raw, owner, kind), {})
+    if is_python_method(getter):
+        return call_method(world, getter, raw, owner, kind)
     if raw_kind in PURE_DESCRIPTORS:
         return raw.__get__(owner, kind)
     return world.call_native(getter, (raw, owner, kind), {})
 
 
 def load_class_attribute(world: Any, owner: type, name: str) -> Value:
-    """`owner.name` for a class."""
+    """`type.__getattribute__(owner, name)`."""
     meta = type(owner)
     meta_raw, meta_holder = find_with_owner(meta, name)
-    if meta_raw is not MISSING and is_data_descriptor(meta_raw):
+    if meta_raw is not MISSING and is_data_descriptor(meta_raw) and hasattr(type(meta_raw), "__get__"):
         return world.bind_descriptor(meta_raw, meta_holder, name, owner, meta)
     raw, holder = find_with_owner(owner, name)
     if raw is not MISSING:
         return world.bind_descriptor(raw, holder, name, None, owner)
     if meta_raw is not MISSING:
         return world.bind_descriptor(meta_raw, meta_holder, name, owner, meta)
-    fallback = find_in_type(meta, "__getattr__")
-    if type(fallback) is types.FunctionType:
-        return world.call(fallback, (owner, name), {})
-    return getattr(owner, name)
+    raise AttributeError(f"type object {owner.__name__!r} has no attribute {name!r}", name=name, obj=owner)
 
 
 def load_super_attribute(world: Any, owner: Any, name: str) -> Value:
     """`super(...).name`: the search goes on behind the class that super names."""
     instance, start, kind = owner.__self__, owner.__thisclass__, owner.__self_class__
+    if kind is None or name == "__class__":
+        return getattr(owner, name)
     order = kind.__mro__
-    if name == "__class__":
-        return super
     for base in order[order.index(start) + 1 :]:
         if name in base.__dict__:
             raw = base.__dict__[name]
@@ -172,26 +222,23 @@ def load_super_attribute(world: Any, owner: Any, name: str) -> Value:
 
 def store_attribute(world: Any, owner: Value, name: str, value: Value) -> None:
     """`owner.name = value`."""
-    kind = type(owner)
-    setter = find_in_type(kind, "__setattr__")
-    if type(setter) is types.FunctionType:
-        world.call(setter, (owner, name, value), {})
+    setter = find_in_type(type(owner), "__setattr__")
+    if is_python_method(setter):
+        call_method(world, setter, owner, name, value)
         return
     store_instance_attribute(world, owner, name, value)
 
 
 def store_instance_attribute(world: Any, owner: Value, name: str, value: Value) -> None:
-    """`object.__setattr__(owner, name, value)`."""
-    raw = MISSING if issubclass(type(owner), type) else find_in_type(type(owner), name)
+    """`object.__setattr__(owner, name, value)`, or what the C-level slot of the owner's class does."""
+    raw = find_in_type(type(owner), name)
     if raw is not MISSING and type(raw) is not types.FunctionType:
-        if isinstance(raw, property):
-            if raw.fset is None:
-                setattr(owner, name, value)
-            world.call(raw.fset, (owner, value), {})
-            return
         setter = find_in_type(type(raw), "__set__")
-        if type(setter) is types.FunctionType:
-            world.call(setter, (raw, owner, value), {})
+        if is_python_method(setter):
+            call_method(world, setter, raw, owner, value)
+            return
+        if isinstance(raw, property) and raw.fset is not None:
+            world.call(raw.fset, (owner, value), {})
             return
     world.write_instance(owner, name, value)
 
@@ -199,21 +246,21 @@ def store_instance_attribute(world: Any, owner: Value, name: str, value: Value) 
 def delete_attribute(world: Any, owner: Value, name: str) -> None:
     """`del owner.name`."""
     deleter = find_in_type(type(owner), "__delattr__")
-    if type(deleter) is types.FunctionType:
-        world.call(deleter, (owner, name), {})
+    if is_python_method(deleter):
+        call_method(world, deleter, owner, name)
         return
     delete_instance_attribute(world, owner, name)
 
 
 def delete_instance_attribute(world: Any, owner: Value, name: str) -> None:
-    """`object.__delattr__(owner, name)`."""
-    raw = MISSING if issubclass(type(owner), type) else find_in_type(type(owner), name)
-    if isinstance(raw, property) and raw.fdel is not None:
-        world.call(raw.fdel, (owner,), {})
-        return
-    if raw is not MISSING:
+    """`object.__delattr__(owner, name)`, or what the C-level slot of the owner's class does."""
+    raw = find_in_type(type(owner), name)
+    if raw is not MISSING and type(raw) is not types.FunctionType:
         remover = find_in_type(type(raw), "__delete__")
-        if type(remover) is types.FunctionType:
-            world.call(remover, (raw, owner), {})
+        if is_python_method(remover):
+            call_method(world, remover, raw, owner)
+            return
+        if isinstance(raw, property) and raw.fdel is not None:
+            world.call(raw.fdel, (owner,), {})
             return
     world.erase_instance(owner, name)

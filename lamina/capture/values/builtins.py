@@ -1,56 +1,66 @@
 """Models of builtins that would otherwise run Python-level code outside the machine or ask about its frames.
 
 A model takes (world, arguments, keywords). What it does not need to treat itself it hands to `call_native`.
+Calls that do not fit the builtin's signature go to the builtin itself, which words the error.
 """
 
 from __future__ import annotations
 
-import builtins
-import collections
-import dataclasses
 import functools
-import itertools
 import operator
 import sys
 import types
-from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections import deque
 from typing import Any
 
 from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
-from lamina.capture.values import attributes, operators
-from lamina.capture.values.attributes import find_in_type, is_native_type
-from lamina.capture.values.iteration import as_native_callable, as_native_iterable
-from lamina.capture.values.operators import is_python_method
-
-Model = Callable[[Any, tuple[Value, ...], dict[str, Value]], Value]
-Keywords = dict[str, Value]
-Arguments = tuple[Value, ...]
+from lamina.capture.values import attributes, operators, texts
+from lamina.capture.values.attributes import (
+    call_method,
+    find_in_type,
+    find_native,
+    is_native_type,
+    is_python_method,
+)
+from lamina.capture.values.class_making import CLASS_MAKING
+from lamina.capture.values.conversions import CONVERSIONS, Arguments, Keywords, Model
+from lamina.capture.values.functional import FUNCTIONAL, METHODS, consume_iterables
+from lamina.capture.values.iteration import SequenceIterator, as_native_iterable
 
 
 def model_getattr(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    if len(arguments) == 3:
-        try:
-            return world.load_attribute(arguments[0], arguments[1])
-        except AttributeError:
-            return arguments[2]
-    owner, name = arguments
-    return world.load_attribute(owner, name)
+    owner, name, *default = arguments
+    if not isinstance(name, str):
+        return world.call_native(getattr, arguments, keywords)
+    if not default:
+        return world.load_attribute(owner, name)
+    try:
+        return world.load_attribute(owner, name)
+    except AttributeError:
+        return default[0]
 
 
 def model_setattr(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     owner, name, value = arguments
+    if not isinstance(name, str):
+        return world.call_native(setattr, arguments, keywords)
     world.store_attribute(owner, name, value)
+    return None
 
 
 def model_delattr(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     owner, name = arguments
+    if not isinstance(name, str):
+        return world.call_native(delattr, arguments, keywords)
     world.delete_attribute(owner, name)
+    return None
 
 
 def model_hasattr(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     owner, name = arguments
+    if not isinstance(name, str):
+        return world.call_native(hasattr, arguments, keywords)
     try:
         world.load_attribute(owner, name)
     except AttributeError:
@@ -60,33 +70,49 @@ def model_hasattr(world: Any, arguments: Arguments, keywords: Keywords) -> Value
 
 def model_object_getattribute(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     owner, name = arguments
+    if not isinstance(name, str):
+        return world.call_native(object.__getattribute__, arguments, keywords)
     return attributes.load_instance_attribute(world, owner, name)
 
 
 def model_object_setattr(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     owner, name, value = arguments
+    if not isinstance(name, str) or find_native(type(owner), "__setattr__") is not object.__setattr__:
+        return world.call_native(object.__setattr__, arguments, keywords)
     attributes.store_instance_attribute(world, owner, name, value)
+    return None
 
 
 def model_object_delattr(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     owner, name = arguments
+    if not isinstance(name, str) or find_native(type(owner), "__delattr__") is not object.__delattr__:
+        return world.call_native(object.__delattr__, arguments, keywords)
     attributes.delete_instance_attribute(world, owner, name)
-
-
-def model_type(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    if len(arguments) == 1 and not keywords:
-        return world.type_of(arguments[0])
-    return world.call_native(type, arguments, keywords)
+    return None
 
 
 def model_isinstance(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     value, kinds = arguments
     if type(kinds) is tuple:
         return any(model_isinstance(world, (value, kind), {}) for kind in kinds)
+    if type(kinds) is types.UnionType:
+        return any(model_isinstance(world, (value, kind), {}) for kind in kinds.__args__)
+    if type(value) is kinds:
+        return True
     checker = find_in_type(type(kinds), "__instancecheck__")
     if is_python_method(checker) and not world.is_trusted_check(kinds):
-        return world.truth(world.call(checker, (kinds, value), {}))
+        return world.truth(call_method(world, checker, kinds, value))
     return world.is_instance(value, kinds)
+
+
+def model_issubclass(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    given, kinds = arguments
+    if type(kinds) is tuple:
+        return any(model_issubclass(world, (given, kind), {}) for kind in kinds)
+    checker = find_in_type(type(kinds), "__subclasscheck__")
+    if is_python_method(checker) and not world.is_trusted_check(kinds):
+        return world.truth(call_method(world, checker, kinds, given))
+    return world.call_native(issubclass, arguments, keywords)
 
 
 def model_super(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -105,219 +131,8 @@ def model_super(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     return super(kind, first)
 
 
-def model_len(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    (value,) = arguments
-    method = find_in_type(type(value), "__len__")
-    if is_python_method(method) and not is_native_type(type(value)):
-        return operators.call_method(world, method, value)
-    return world.apply_native(len, value)
-
-
-def model_iter(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    if len(arguments) == 2:
-        return world.call_native(iter, (as_native_callable(world, arguments[0]), arguments[1]), {})
-    return world.iterate(arguments[0])
-
-
-def model_next(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    if find_in_type(type(arguments[0]), "__next__") is MISSING:
-        raise TypeError(f"{type(arguments[0]).__name__!r} object is not an iterator")
-    if len(arguments) == 1:
-        return world.advance(arguments[0])
-    try:
-        return world.advance(arguments[0])
-    except StopIteration:
-        return arguments[1]
-
-
 def model_bool(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     return world.truth(arguments[0]) if arguments else False
-
-
-def ask_method(native: Any, name: str) -> Model:
-    """A builtin that gives what the Python-level special method `name` gives."""
-
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        if len(arguments) == 1 and not is_native_type(type(arguments[0])):
-            method = find_in_type(type(arguments[0]), name)
-            if is_python_method(method):
-                return operators.call_method(world, method, arguments[0])
-        return world.call_native(native, arguments, keywords)
-
-    return model
-
-
-def run_natively(function: Any) -> Model:
-    """A Python function of the library that is right to run outside the machine."""
-
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        return function(*arguments, **keywords)
-
-    return model
-
-
-def convert_with(native: Any, *names: str) -> Model:
-    """A conversion that asks the first of the special methods `names` that is Python-level."""
-
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        if len(arguments) == 1 and not keywords and not is_native_type(type(arguments[0])):
-            for name in names:
-                method = find_in_type(type(arguments[0]), name)
-                if is_python_method(method):
-                    return world.call_native(
-                        native, (operators.call_method(world, method, arguments[0]),), {}
-                    )
-                if method is not MISSING:
-                    break
-        return world.call_native(native, arguments, keywords)
-
-    return model
-
-
-def model_str(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    if len(arguments) != 1 or keywords:
-        return world.call_native(str, arguments, keywords)
-    return world.to_text(arguments[0])
-
-
-def model_repr(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return world.to_repr(arguments[0])
-
-
-def model_format(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return world.format_value(arguments[0], arguments[1] if len(arguments) > 1 else "")
-
-
-def to_text(world: Any, value: Value) -> str:
-    """`str(value)`."""
-    method = find_in_type(type(value), "__str__")
-    if is_python_method(method) and not is_native_type(type(value)):
-        return str(operators.call_method(world, method, value))
-    if method is object.__str__:
-        return to_repr(world, value)
-    return str(world.call_native(str, (value,), {}))
-
-
-def to_repr(world: Any, value: Value) -> str:
-    """`repr(value)`."""
-    method = find_in_type(type(value), "__repr__")
-    if is_python_method(method) and not is_native_type(type(value)):
-        return str(operators.call_method(world, method, value))
-    return str(world.call_native(repr, (value,), {}))
-
-
-def format_value(world: Any, value: Value, specification: str) -> str:
-    """`format(value, specification)`."""
-    method = find_in_type(type(value), "__format__")
-    if is_python_method(method) and not is_native_type(type(value)):
-        return str(operators.call_method(world, method, value, specification))
-    if method is object.__format__ and not specification:
-        return str(to_text(world, value))
-    return str(world.call_native(format, (value, specification), {}))
-
-
-def consume_iterables(native: Any, first: int = 0) -> Model:
-    """Arguments from `first` on are iterated by C code: hand them over in a native form."""
-
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        taken = tuple(as_native_iterable(world, value) for value in arguments[first:])
-        return world.call_native(native, arguments[:first] + taken, keywords)
-
-    return model
-
-
-def apply_function(native: Any) -> Model:
-    """`native(function, *iterables)`."""
-
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        if not arguments:
-            return world.call_native(native, arguments, keywords)
-        taken = tuple(as_native_iterable(world, value) for value in arguments[1:])
-        return world.call_native(native, (as_native_callable(world, arguments[0]), *taken), keywords)
-
-    return model
-
-
-def pick_extreme(native: Any, symbol: str) -> Model:
-    """min and max: the key function and Python-level comparisons run in the machine."""
-
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        key = keywords.get("key")
-        items = list(as_native_iterable(world, arguments[0])) if len(arguments) == 1 else list(arguments)
-        if key is None and all(is_native_type(type(item)) for item in items):
-            rest = {name: value for name, value in keywords.items() if name != "key"}
-            return world.call_native(native, (items,) if len(arguments) == 1 else arguments, rest)
-        if not items:
-            return world.call_native(native, ((),), {k: v for k, v in keywords.items() if k != "key"})
-        ranks = items if key is None else [world.call(key, (item,), {}) for item in items]
-        best = 0
-        for index in range(1, len(items)):
-            if world.truth(world.compare(symbol, ranks[index], ranks[best])):
-                best = index
-        return items[best]
-
-    return model
-
-
-def order_items(native: Any) -> Model:
-    """sorted: the key function and the elements' own comparisons run in the machine."""
-
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        if keywords.get("key") is not None:
-            keywords = {**keywords, "key": as_native_callable(world, keywords["key"])}
-        elif len(arguments) == 1:
-            items = list(as_native_iterable(world, arguments[0]))
-            if any(is_python_method(find_in_type(type(item), "__lt__")) for item in items):
-                wrapped = functools.cmp_to_key(
-                    lambda a, b: -1 if world.truth(world.compare("<", a, b)) else 1
-                )
-                keywords = {**keywords, "key": wrapped}
-            return world.call_native(native, (items,), keywords)
-        if len(arguments) == 1:
-            arguments = (as_native_iterable(world, arguments[0]),)
-        return world.call_native(native, arguments, keywords)
-
-    return model
-
-
-def model_list_sort(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    target = arguments[0]
-    target[:] = order_items(sorted)(world, (list(target),), keywords)
-
-
-def model_any(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return any(world.truth(item) for item in as_native_iterable(world, arguments[0]))
-
-
-def model_all(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return all(world.truth(item) for item in as_native_iterable(world, arguments[0]))
-
-
-def model_sum(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    total = arguments[1] if len(arguments) > 1 else keywords.get("start", 0)
-    if isinstance(total, str):
-        return world.call_native(sum, arguments, keywords)
-    items = list(as_native_iterable(world, arguments[0]))
-    if all(type(item) in (int, float, bool) for item in items):
-        return sum(items, total)
-    for item in items:
-        total = world.binary("+", total, item)
-    return total
-
-
-def model_reduce(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    function, iterable, *initial = arguments
-    iterator = iter(as_native_iterable(world, iterable))
-    if initial:
-        value = initial[0]
-    else:
-        try:
-            value = next(iterator)
-        except StopIteration:
-            raise TypeError("reduce() of empty iterable with no initial value") from None
-    for item in iterator:
-        value = world.call(function, (value, item), {})
-    return value
 
 
 def model_callable(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -337,22 +152,6 @@ def model_locals(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
 
 def model_globals(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     return world.read_globals(world.machine.frame)
-
-
-def model_build_class(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    body, name, *given = arguments
-    keywords = dict(keywords)
-    bases = types.resolve_bases(given)
-    meta, names, keywords = types.prepare_class(name, bases, keywords)
-    if tuple(bases) != tuple(given):
-        names["__orig_bases__"] = tuple(given)
-    cell = world.machine.run_class_body(body, names)
-    made = world.call(meta, (name, tuple(bases), names), keywords)
-    if isinstance(cell, types.CellType):
-        world.note_cell(cell)
-    if isinstance(made, type):
-        world.note_class(made)
-    return made
 
 
 def model_cached_property(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -407,11 +206,83 @@ def model_contains(world: Any, arguments: Arguments, keywords: Keywords) -> Valu
     return world.contains(*arguments)
 
 
-def model_dict_get(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return world.call_native(dict.get, arguments, keywords)
+def model_dir(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    if not arguments:
+        return sorted(model_locals(world, arguments, keywords))
+    method = find_in_type(type(arguments[0]), "__dir__")
+    if not is_python_method(method) or is_native_type(type(arguments[0])):
+        return world.call_native(dir, arguments, keywords)
+    names = list(as_native_iterable(world, call_method(world, method, arguments[0])))
+    return world.call(sorted, (names,), {})
 
+
+def model_dict_update(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """`dict.update` and `dict.__init__`: a mapping is read in the machine."""
+    owner, *rest = arguments
+    if len(rest) != 1:
+        return world.call_native_method(owner, "update", tuple(rest), keywords)
+    return world.call_native_method(owner, "update", (as_native_mapping(world, rest[0]),), keywords)
+
+
+def model_dict(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    taken = tuple(as_native_mapping(world, value) for value in arguments)
+    return world.call_native(dict, taken, keywords)
+
+
+def as_native_mapping(world: Any, value: Value) -> Value:
+    """A mapping or an iterable of pairs as C code may read it."""
+    if is_native_type(type(value)):
+        return value
+    if isinstance(value, dict) and find_in_type(type(value), "__iter__") is dict.__iter__:
+        return value
+    try:
+        keys = world.load_attribute(value, "keys")
+    except AttributeError:
+        pairs = as_native_iterable(world, value)
+        return pairs if pairs is value else [as_native_iterable(world, pair) for pair in pairs]
+    names = operators.step_through(world, world.iterate(world.call(keys, (), {})))
+    return {name: world.get_item(value, name) for name in names}
+
+
+def run_text(native: Any, mode: str) -> Model:
+    """exec and eval: the code runs in the machine."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        world.check_text(native.__name__)
+        frame = world.machine.frame
+        source, *names = arguments
+        if keywords or len(names) > 2 or not isinstance(source, (str, types.CodeType)):
+            stop(native.__name__, f"{native.__name__} of a {type(source).__name__} is not modelled")
+        global_names = names[0] if names and names[0] is not None else frame.global_names
+        if type(global_names) is not dict:
+            return world.call_native(native, arguments, keywords)
+        if len(names) == 2 and names[1] is not None:
+            local_names = names[1]
+        elif global_names is frame.global_names and not names:
+            local_names = model_locals(world, (), {})
+        else:
+            local_names = global_names
+        code = (
+            compile(source.strip(" \t") if mode == "eval" else source, "<string>", mode)
+            if isinstance(source, str)
+            else source
+        )
+        if code.co_freevars:
+            return world.call_native(native, arguments, keywords)
+        global_names.setdefault("__builtins__", frame.builtins)
+        result = world.machine.run_text(code, global_names, local_names)
+        return result if native is eval else None
+
+    return model
+
+
+INTERPRETER = ("setrecursionlimit", "settrace", "setprofile", "getrefcount", "_getframe", "_current_frames")
 
 MODELS: dict[Any, Model] = {
+    **CONVERSIONS,
+    **FUNCTIONAL,
+    **CLASS_MAKING,
+    **texts.TEXTS,
     getattr: model_getattr,
     setattr: model_setattr,
     delattr: model_delattr,
@@ -419,100 +290,87 @@ MODELS: dict[Any, Model] = {
     object.__getattribute__: model_object_getattribute,
     object.__setattr__: model_object_setattr,
     object.__delattr__: model_object_delattr,
-    type: model_type,
     isinstance: model_isinstance,
+    issubclass: model_issubclass,
     super: model_super,
-    len: model_len,
-    iter: model_iter,
-    next: model_next,
     bool: model_bool,
-    int: convert_with(int, "__int__", "__index__"),
-    float: convert_with(float, "__float__", "__index__"),
-    complex: convert_with(complex, "__complex__", "__float__"),
-    abs: ask_method(abs, "__abs__"),
-    hash: ask_method(hash, "__hash__"),
-    str: model_str,
-    repr: model_repr,
-    format: model_format,
     list: consume_iterables(list),
     tuple: consume_iterables(tuple),
     set: consume_iterables(set),
     frozenset: consume_iterables(frozenset),
-    enumerate: consume_iterables(enumerate),
-    zip: consume_iterables(zip),
     deque: consume_iterables(deque),
-    itertools.chain: consume_iterables(itertools.chain),
-    itertools.product: consume_iterables(itertools.product),
-    itertools.islice: consume_iterables(itertools.islice),
-    itertools.cycle: consume_iterables(itertools.cycle),
-    itertools.pairwise: consume_iterables(itertools.pairwise),
-    itertools.zip_longest: consume_iterables(itertools.zip_longest),
-    map: apply_function(map),
-    filter: apply_function(filter),
-    itertools.starmap: apply_function(itertools.starmap),
-    itertools.takewhile: apply_function(itertools.takewhile),
-    itertools.dropwhile: apply_function(itertools.dropwhile),
-    itertools.filterfalse: apply_function(itertools.filterfalse),
-    functools.reduce: model_reduce,
-    sorted: order_items(sorted),
-    min: pick_extreme(min, "<"),
-    max: pick_extreme(max, ">"),
-    list.sort: model_list_sort,
-    any: model_any,
-    all: model_all,
-    sum: model_sum,
+    dict: model_dict,
     callable: model_callable,
     vars: model_vars,
+    dir: model_dir,
     locals: model_locals,
     globals: model_globals,
-    builtins.__build_class__: model_build_class,
     sys.exc_info: model_exc_info,
-    sys._getframe: forbid("frames", "sys._getframe looks at frames, which the machine does not have"),
-    eval: forbid("eval", "eval runs text outside the machine", "call the code directly"),
-    exec: forbid("exec", "exec runs text outside the machine", "call the code directly"),
+    eval: run_text(eval, "eval"),
+    exec: run_text(exec, "exec"),
+    **{
+        getattr(sys, name): forbid("frames", f"sys.{name} is about the interpreter's own frames")
+        for name in INTERPRETER
+    },
     breakpoint: forbid("breakpoint", "breakpoint() stops in a debugger", "remove it or call eagerly"),
     input: forbid("input", "input() reads from outside", "read the value before the compiled call"),
-    # These write classes by compiling text; what they make is then run in the machine.
-    dataclasses._process_class: run_natively(dataclasses._process_class),  # type: ignore[attr-defined]
-    collections.namedtuple: run_natively(collections.namedtuple),
     functools.cached_property.__get__: model_cached_property,
     operator.getitem: model_getitem,
     operator.contains: model_contains,
     **{native: delegate_operator(symbol) for symbol, (native, *_) in operators.BINARY.items()},
+    **{native: delegate_operator(symbol) for symbol, (native, *_) in operators.IN_PLACE.items()},
     **{native: delegate_comparison(symbol) for symbol, (native, *_) in operators.COMPARE.items()},
 }
 if hasattr(sys, "exception"):
     MODELS[sys.exception] = model_exception
 
-METHOD_MODELS: dict[tuple[type, str], Callable[[Any, Any, Arguments, Keywords], Value]] = {}
-"""Models of bound methods of builtin types, by (type, name); filled below."""
+METHOD_MODELS: dict[tuple[type, str], Model] = {
+    **METHODS,
+    **texts.METHODS,
+    (dict, "update"): model_dict_update,
+    (dict, "__init__"): model_dict_update,
+}
+"""Models of bound methods of builtin types, by (type, name); called with the owner first."""
+MODELS.update({getattr(kind, name): model for (kind, name), model in METHOD_MODELS.items()})
+
+ARITY: dict[Any, tuple[int, int]] = {
+    **dict.fromkeys((any, all, len, repr, ascii, callable, sys.exc_info), (1, 1)),
+    **dict.fromkeys((setattr, object.__setattr__), (3, 3)),
+    **dict.fromkeys(
+        (delattr, hasattr, isinstance, issubclass, divmod, object.__getattribute__, object.__delattr__),
+        (2, 2),
+    ),
+    **dict.fromkeys((operator.getitem, operator.contains, type.__getattribute__), (2, 2)),
+    **dict.fromkeys((native for native, *_ in operators.BINARY.values()), (2, 2)),
+    **dict.fromkeys((native for native, *_ in operators.IN_PLACE.values()), (2, 2)),
+    **dict.fromkeys((native for native, *_ in operators.COMPARE.values()), (2, 2)),
+    **dict.fromkeys((iter, next, format, operator.length_hint), (1, 2)),
+    **dict.fromkeys((bool, vars, dir), (0, 1)),
+    **dict.fromkeys((locals, globals), (0, 0)),
+    getattr: (2, 3),
+    functools.reduce: (2, 3),
+    sum: (1, 2),
+    sorted: (1, 1),
+    list.sort: (1, 1),
+    sys.exc_info: (0, 0),
+    type.__call__: (1, 99),
+    eval: (1, 3),
+    exec: (1, 3),
+}
+"""How many positional arguments the models take; what does not fit is CPython's to refuse."""
+TAKES_KEYWORDS = frozenset({sum, sorted, list.sort, type.__call__, eval, exec})
 
 
-def method_sort(world: Any, owner: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return model_list_sort(world, (owner,), keywords)
+def fits(native: Any, arguments: Arguments, keywords: Keywords) -> bool:
+    """Whether a model may treat this call."""
+    least, most = ARITY.get(native, (0, sys.maxsize))
+    return least <= len(arguments) <= most and not (
+        keywords and native in ARITY and native not in TAKES_KEYWORDS
+    )
 
 
-def method_consume(name: str) -> Callable[[Any, Any, Arguments, Keywords], Value]:
-    def model(world: Any, owner: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        taken = tuple(as_native_iterable(world, value) for value in arguments)
-        return world.call_native_method(owner, name, taken, keywords)
-
-    return model
-
-
-METHOD_MODELS.update(
-    {
-        (list, "sort"): method_sort,
-        (list, "extend"): method_consume("extend"),
-        (str, "join"): method_consume("join"),
-        (bytes, "join"): method_consume("join"),
-        (set, "update"): method_consume("update"),
-        (deque, "extend"): method_consume("extend"),
-    }
-)
-
-GENERATOR_KIND = types.GeneratorType
-NATIVE_FACES: dict[type, type] = {GeneratorValue: GENERATOR_KIND}
+NATIVE_FACES: dict[type, type] = {
+    GeneratorValue: types.GeneratorType,
+    SequenceIterator: type(iter(texts.OldSequence())),
+}
 """Types of the machine's own values and what `type()` says of them."""
-
-ORDERED = (dict, OrderedDict)

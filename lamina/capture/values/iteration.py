@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Iterator
 from typing import Any
 
 from lamina.capture.machine.generators import GeneratorValue
-from lamina.capture.machine.signals import MISSING, Value
-from lamina.capture.values.attributes import find_in_type, is_native_type
-from lamina.capture.values.operators import call_method, is_python_method
+from lamina.capture.machine.signals import MISSING, Value, stop
+from lamina.capture.values.attributes import (
+    HEAP_TYPE,
+    call_method,
+    find_in_type,
+    is_native_type,
+    is_python_method,
+)
+from lamina.capture.values.stand_ins import answer
+
+
+def refuse_copies(value: Value, protocol: int = 0) -> Any:
+    """`__reduce_ex__` of the machine's own values: a copy of them is not what the program expects."""
+    stop("machine-value", f"a {type(value).__name__} of the machine is copied or pickled")
 
 
 class MachineIterator:
     """A Python-level iterator as C code may step it: each step runs in the machine."""
 
-    __slots__ = ("iterator", "world")
+    __slots__ = ("iterable", "iterator", "world")
     __machine_native__ = True
+    __reduce_ex__ = refuse_copies  # type: ignore[assignment]
 
-    def __init__(self, world: Any, iterator: Value) -> None:
+    def __init__(self, world: Any, iterator: Value, iterable: Value) -> None:
         self.world = world
         self.iterator = iterator
+        self.iterable = iterable
 
     def __iter__(self) -> MachineIterator:
         return self
@@ -28,12 +42,49 @@ class MachineIterator:
     def __next__(self) -> Value:
         return self.world.advance(self.iterator)
 
+    def __length_hint__(self) -> int:
+        # C code asks the iterable itself, for which this stands.
+        return length_hint(self.world, self.iterable, 0)
+
+
+def length_hint(world: Any, value: Value, default: int) -> int:
+    """`operator.length_hint(value, default)`."""
+    for name, ask in (("__len__", len), ("__length_hint__", operator.length_hint)):
+        method = find_in_type(type(value), name)
+        if method is MISSING:
+            continue
+        if not is_python_method(method):
+            return operator.length_hint(value, default)
+        try:
+            given = call_method(world, method, value)
+        except TypeError:
+            continue
+        if given is not NotImplemented:
+            return int(ask(answer(name, given)))
+    return default
+
+
+class MachineCallable:
+    """A callable of the program as C code may call it: the call runs in the machine."""
+
+    __slots__ = ("function", "world")
+    __machine_native__ = True
+    __reduce_ex__ = refuse_copies  # type: ignore[assignment]
+
+    def __init__(self, world: Any, function: Value) -> None:
+        self.world = world
+        self.function = function
+
+    def __call__(self, *arguments: Value, **keywords: Value) -> Value:
+        return self.world.call(self.function, arguments, keywords)
+
 
 class SequenceIterator:
     """The iterator of an object that has only `__getitem__`."""
 
     __slots__ = ("index", "sequence", "world")
     __machine_native__ = True
+    __reduce_ex__ = refuse_copies  # type: ignore[assignment]
 
     def __init__(self, world: Any, sequence: Value) -> None:
         self.world = world
@@ -44,12 +95,20 @@ class SequenceIterator:
         return self
 
     def __next__(self) -> Value:
+        if self.sequence is None:
+            raise StopIteration
         try:
             value = self.world.get_item(self.sequence, self.index)
-        except IndexError:
+        except (IndexError, StopIteration):
+            self.sequence = None
             raise StopIteration from None
         self.index += 1
         return value
+
+    def __length_hint__(self) -> int:
+        if self.sequence is None:
+            return 0
+        return max(length_hint(self.world, self.sequence, 0) - self.index, 0)
 
 
 def iterate(world: Any, iterable: Value) -> Value:
@@ -59,10 +118,7 @@ def iterate(world: Any, iterable: Value) -> Value:
         return world.apply_native(iter, iterable)
     method = find_in_type(kind, "__iter__")
     if is_python_method(method):
-        iterator = call_method(world, method, iterable)
-        if find_in_type(type(iterator), "__next__") is MISSING:
-            raise TypeError(f"iter() returned non-iterator of type {type(iterator).__name__!r}")
-        return iterator
+        return iter(answer("__iter__", call_method(world, method, iterable)))
     if method is MISSING and is_python_method(find_in_type(kind, "__getitem__")):
         return SequenceIterator(world, iterable)
     return world.apply_native(iter, iterable)
@@ -72,8 +128,6 @@ def advance(world: Any, iterator: Value) -> Value:
     """`next(iterator)`."""
     method = find_in_type(type(iterator), "__next__")
     if is_python_method(method) and not is_native_type(type(iterator)):
-        if type(iterator) is GeneratorValue:
-            return iterator.send(None)
         return call_method(world, method, iterator)
     return next(iterator)
 
@@ -83,26 +137,30 @@ def as_native_iterable(world: Any, iterable: Value) -> Value:
     kind = type(iterable)
     if kind is GeneratorValue or is_native_type(kind):
         return iterable
-    if not is_python_method(find_in_type(kind, "__iter__")):
-        if find_in_type(kind, "__iter__") is not MISSING:
-            return iterable
-        if not is_python_method(find_in_type(kind, "__getitem__")):
-            return iterable
+    method = find_in_type(kind, "__iter__")
+    is_old_sequence = method is MISSING and is_python_method(find_in_type(kind, "__getitem__"))
+    if not is_python_method(method) and not is_old_sequence:
+        return iterable
     iterator = iterate(world, iterable)
-    if is_native_type(type(iterator)) or type(iterator) is GeneratorValue:
+    if is_native_type(type(iterator)) and find_in_type(kind, "__len__") is MISSING:
         return iterator
-    return MachineIterator(world, iterator)
+    return MachineIterator(world, iterator, iterable)
+
+
+PYTHON_CALLABLES = (types.FunctionType, types.MethodType, types.GenericAlias, staticmethod)
+"""Callables of C-level classes that run the program's code."""
 
 
 def as_native_callable(world: Any, function: Value) -> Value:
     """`function` in a form that C code can call without leaving the machine."""
-    if not isinstance(function, (types.FunctionType, types.MethodType)):
+    kind = type(function)
+    if function is None or kind is MachineCallable:
         return function
-
-    def enter_machine(*arguments: Value, **keywords: Value) -> Value:
-        return world.call(function, arguments, keywords)
-
-    return enter_machine
+    if not kind.__flags__ & HEAP_TYPE and not isinstance(function, PYTHON_CALLABLES):
+        is_plain = getattr(function, "__module__", None) in ("builtins", "_operator", "math")
+        if is_plain and world.find_model(function) is None:
+            return function
+    return MachineCallable(world, function)
 
 
 def unpack(world: Any, iterable: Value) -> list[Value]:

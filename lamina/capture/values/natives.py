@@ -6,14 +6,14 @@ import collections
 import enum
 import functools
 import itertools
+import re
 import types
 from typing import Any
 
 import torch
 
 from lamina.capture.machine.signals import stop
-from lamina.capture.values.attributes import find_in_type
-from lamina.capture.values.operators import is_python_method
+from lamina.capture.values.attributes import find_in_type, is_python_method
 
 PURE_MODULES = frozenset(
     {
@@ -120,6 +120,8 @@ PURE_OWNERS: tuple[type, ...] = (
     types.MemberDescriptorType,
     torch.dtype,
     torch.Size,
+    re.Pattern,
+    re.Match,
     BaseException,
 )
 
@@ -184,6 +186,7 @@ TORCH_QUERIES = frozenset(
         "_len_torch_function_stack",
         "_len_torch_dispatch_stack",
         "_log_api_usage_once",
+        "_are_functorch_transforms_active",
         "is_autocast_available",
         "_get_privateuse1_backend_name",
         "_jit_internal",

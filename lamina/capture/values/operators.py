@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import collections
 import operator
-import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from lamina.capture.machine.signals import MISSING, Value
-from lamina.capture.values.attributes import find_in_type, is_native_type
+from lamina.capture.values.attributes import call_method, find_in_type, is_native_type, is_python_method
+from lamina.capture.values.stand_ins import answer
 
 Operator = Callable[[Any, Any], Any]
-
-OWN_CODE = "lamina.capture."
-"""Methods of the machine's own values are native to the program."""
 
 BINARY: dict[str, tuple[Operator, str, str]] = {
     "+": (operator.add, "__add__", "__radd__"),
@@ -60,62 +58,92 @@ UNARY: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-def is_python_method(method: Value) -> bool:
-    """Whether calling `method` would run Python code of the program's."""
-    return type(method) is types.FunctionType and not str(method.__globals__.get("__name__", "")).startswith(
-        OWN_CODE
-    )
+SEQUENCES = (list, tuple, str, bytes, bytearray, range, collections.deque, memoryview)
 
 
-def call_method(world: Any, method: Value, owner: Value, *arguments: Value) -> Value:
-    """Call a special method found in a type."""
-    if is_python_method(method):
-        return world.call(method, (owner, *arguments), {})
-    bound = method.__get__(owner, type(owner)) if hasattr(type(method), "__get__") else method
-    return world.call(bound, arguments, {})
+def runs_python(method: Value) -> bool:
+    """Whether the machine must call `method` itself: Python code, or None, which blocks an operator."""
+    return method is None or is_python_method(method)
+
+
+def attempt(world: Any, method: Value, owner: Value, other: Value) -> Value:
+    """One special method of a binary operator; NotImplemented when there is none."""
+    if method is MISSING:
+        return NotImplemented
+    return call_method(world, method, owner, other)
 
 
 def apply_binary(world: Any, symbol: str, left: Value, right: Value) -> Value:
     """`left symbol right` for one of BINARY or IN_PLACE."""
-    if symbol in IN_PLACE:
-        native, name = IN_PLACE[symbol]
-        if is_native_type(type(left)) and is_native_type(type(right)):
+    left_kind, right_kind = type(left), type(right)
+    if symbol not in IN_PLACE:
+        native = BINARY[symbol][0]
+        if symbol == "%" and left_kind in (str, bytes):
+            return world.apply_native(native, left, world.as_printed(left, right))
+        if is_native_type(left_kind) and is_native_type(right_kind):
             return world.apply_native(native, left, right)
-        method = find_in_type(type(left), name)
-        if is_python_method(method):
-            result = call_method(world, method, left, right)
-            if result is not NotImplemented:
-                return result
-        elif method is not MISSING:
-            return world.apply_native(native, left, right)
-        symbol = symbol[:-1]
-    native, name, reflected = BINARY[symbol]
-    if is_native_type(type(left)) and is_native_type(type(right)):
+        return apply_with_reflection(world, native, BINARY[symbol], left, right)
+    native, name = IN_PLACE[symbol]
+    if is_native_type(left_kind) and is_native_type(right_kind):
         return world.apply_native(native, left, right)
-    return apply_with_reflection(world, native, name, reflected, left, right)
+    plain = BINARY[symbol[:-1]]
+    method = find_in_type(left_kind, name)
+    if is_sequence(left_kind, plain[1]):
+        # CPython asks the right operand's number method before a sequence's own concatenation.
+        result = attempt_reflected(world, plain, left, right)
+        if result is not NotImplemented:
+            return result
+        if method is not MISSING and not runs_python(method):
+            return call_method(world, method, left, world.as_native_iterable(right))
+    if method is not MISSING:
+        result = call_method(world, method, left, right)
+        if result is not NotImplemented:
+            return result
+    return apply_with_reflection(world, native, plain, left, right)
+
+
+def attempt_reflected(world: Any, entry: tuple[Operator, str, str], left: Value, right: Value) -> Value:
+    """The right operand's reflected method, if it is Python code."""
+    method = find_in_type(type(right), entry[2])
+    if type(right) is type(left) or not runs_python(method):
+        return NotImplemented
+    return call_method(world, method, right, left)
+
+
+def is_sequence(kind: type, name: str) -> bool:
+    """Whether `kind`'s `+` and `*` are those of a C-level sequence, not of a number."""
+    if name not in ("__add__", "__mul__"):
+        return False
+    return (
+        find_in_type(kind, "__radd__") is MISSING
+        and find_in_type(kind, "__add__") is not MISSING
+        and not runs_python(find_in_type(kind, name))
+    )
 
 
 def apply_with_reflection(
-    world: Any, native: Operator, name: str, reflected: str, left: Value, right: Value
+    world: Any, failing: Operator, entry: tuple[Operator, str, str], left: Value, right: Value
 ) -> Value:
-    """Try `left.name(right)` and `right.reflected(left)`, the subclass's first."""
+    """Try `left.name(right)` and `right.reflected(left)`, the overriding subclass's first."""
+    _, name, reflected = entry
     left_kind, right_kind = type(left), type(right)
     first = find_in_type(left_kind, name)
     second = find_in_type(right_kind, reflected)
-    if not is_python_method(first) and not is_python_method(second):
-        return world.apply_native(native, left, right)
+    if not runs_python(first) and not runs_python(second):
+        return world.apply_native(failing, left, right)
+    if is_sequence(left_kind, name):
+        result = attempt_reflected(world, entry, left, right)
+        return attempt(world, first, left, right) if result is NotImplemented else result
     attempts = [(first, left, right), (second, right, left)]
-    if right_kind is left_kind and reflected.startswith("__r"):
+    if right_kind is left_kind:
         attempts.pop()
-    elif right_kind is not left_kind and issubclass(right_kind, left_kind) and second is not first:
+    elif issubclass(right_kind, left_kind) and second is not find_in_type(left_kind, reflected):
         attempts.reverse()
     for method, owner, other in attempts:
-        if method is MISSING:
-            continue
-        result = call_method(world, method, owner, other)
+        result = attempt(world, method, owner, other)
         if result is not NotImplemented:
             return result
-    return fail_natively(native, left, right)
+    return fail_natively(failing, left, right)
 
 
 class _Bare:
@@ -123,11 +151,7 @@ class _Bare:
 
 
 def fail_natively(native: Operator, left: Value, right: Value) -> Value:
-    """Every attempt gave NotImplemented: equality falls back to identity, the rest is CPython's TypeError."""
-    if native is operator.eq:
-        return left is right
-    if native is operator.ne:
-        return left is not right
+    """Every attempt gave NotImplemented: CPython's TypeError about the operands' classes."""
     stand_ins = [type(type(value).__name__, (_Bare,), {})() for value in (left, right)]
     return native(*stand_ins)
 
@@ -138,14 +162,37 @@ def compare(world: Any, symbol: str, left: Value, right: Value) -> Value:
     left_kind, right_kind = type(left), type(right)
     if is_native_type(left_kind) and is_native_type(right_kind):
         return world.apply_native(native, left, right)
-    if symbol == "!=" and find_in_type(left_kind, "__ne__") is object.__ne__:
-        # object's __ne__ would call the Python-level __eq__ outside the machine.
-        method = find_in_type(left_kind, "__eq__")
-        if is_python_method(method):
-            result = call_method(world, method, left, right)
-            if result is not NotImplemented:
-                return not world.truth(result)
-    return apply_with_reflection(world, native, name, reflected, left, right)
+    attempts = [(name, left, right), (reflected, right, left)]
+    if right_kind is not left_kind and issubclass(right_kind, left_kind):
+        attempts.reverse()
+    if not any(compares_in_python(type(owner), method) for method, owner, _ in attempts):
+        return world.apply_native(native, left, right)
+    for method_name, owner, other in attempts:
+        result = attempt_comparison(world, method_name, owner, other)
+        if result is not NotImplemented:
+            return result
+    if native is operator.eq:
+        return left is right
+    if native is operator.ne:
+        return left is not right
+    return fail_natively(native, left, right)
+
+
+def compares_in_python(kind: type, name: str) -> bool:
+    """Whether a comparison by `name` runs Python code of `kind`'s."""
+    method = find_in_type(kind, name)
+    if method is object.__ne__:
+        method = find_in_type(kind, "__eq__")
+    return runs_python(method)
+
+
+def attempt_comparison(world: Any, name: str, owner: Value, other: Value) -> Value:
+    """One attempt of a comparison; object's `__ne__` asks `__eq__` in the machine."""
+    method = find_in_type(type(owner), name)
+    if method is not object.__ne__:
+        return attempt(world, method, owner, other)
+    result = attempt(world, find_in_type(type(owner), "__eq__"), owner, other)
+    return result if result is NotImplemented else not world.truth(result)
 
 
 def apply_unary(world: Any, name: str, operand: Value) -> Value:
@@ -164,16 +211,12 @@ def truth(world: Any, value: Value) -> bool:
     kind = type(value)
     if is_native_type(kind):
         return bool(value)
-    method = find_in_type(kind, "__bool__")
-    if is_python_method(method):
-        result = call_method(world, method, value)
-        if type(result) is not bool:
-            raise TypeError(f"__bool__ should return bool, returned {type(result).__name__}")
-        return result
-    if method is MISSING:
-        method = find_in_type(kind, "__len__")
+    for name in ("__bool__", "__len__"):
+        method = find_in_type(kind, name)
         if is_python_method(method):
-            return bool(call_method(world, method, value))
+            return bool(answer(name, call_method(world, method, value)))
+        if method is not MISSING:
+            break
     return bool(world.apply_native(operator.truth, value))
 
 
@@ -184,16 +227,18 @@ def contains(world: Any, container: Value, item: Value) -> bool:
     if is_python_method(method):
         return truth(world, call_method(world, method, container, item))
     if kind in (list, tuple):
-        return any(
-            element is item or truth(world, compare(world, "==", element, item)) for element in container
-        )
+        return find_equal(world, container, item)
     if method is MISSING and not is_native_type(kind):
-        iterator = world.iterate(container)
-        return any(
-            element is item or truth(world, compare(world, "==", element, item))
-            for element in step_through(world, iterator)
-        )
+        if find_in_type(kind, "__iter__") is MISSING and find_in_type(kind, "__getitem__") is MISSING:
+            return bool(world.apply_native(operator.contains, container, item))
+        return find_equal(world, step_through(world, world.iterate(container)), item)
+    world.check_key(container, item)
     return bool(world.apply_native(operator.contains, container, item))
+
+
+def find_equal(world: Any, elements: Any, item: Value) -> bool:
+    """Whether one of `elements` is `item` or equal to it."""
+    return any(element is item or truth(world, compare(world, "==", element, item)) for element in elements)
 
 
 def step_through(world: Any, iterator: Value) -> Iterator[Value]:
@@ -212,20 +257,25 @@ def get_item(world: Any, container: Value, key: Value) -> Value:
     method = find_in_type(kind, "__getitem__")
     if is_python_method(method):
         return call_method(world, method, container, key)
-    if issubclass(type(container), type) and not is_python_method(
-        find_in_type(type(container), "__getitem__")
-    ):
-        maker = find_in_type(container, "__class_getitem__")
-        if type(maker) is classmethod and is_python_method(maker.__func__):
-            return world.call(maker.__func__, (container, key), {})
+    if issubclass(kind, type) and method is MISSING:
+        return subscribe_class(world, container, key)
+    world.check_key(container, key)
     if issubclass(kind, dict) and kind is not dict:
         return get_dict_item(world, container, key)
-    return world.apply_native(operator.getitem, container, key)
+    return world.apply_native(operator.getitem, container, as_index(world, container, key))
+
+
+def subscribe_class(world: Any, container: type, key: Value) -> Value:
+    """`Class[key]`."""
+    raw = find_in_type(container, "__class_getitem__")
+    if raw is MISSING or not is_python_method(raw):
+        return world.apply_native(operator.getitem, container, key)
+    return world.call(world.load_attribute(container, "__class_getitem__"), (key,), {})
 
 
 def get_dict_item(world: Any, container: dict[Value, Value], key: Value) -> Value:
     """Look up in a dict subclass: `__missing__` and default factories run in the machine."""
-    if key in container:
+    if dict.__contains__(container, key):
         return dict.__getitem__(container, key)
     maker = find_in_type(type(container), "__missing__")
     if is_python_method(maker):
@@ -233,9 +283,17 @@ def get_dict_item(world: Any, container: dict[Value, Value], key: Value) -> Valu
     factory = getattr(container, "default_factory", None)
     if maker is not MISSING and factory is not None:
         value = world.call(factory, (), {})
-        dict.__setitem__(container, key, value)
+        set_item(world, container, key, value)
         return value
     return world.apply_native(operator.getitem, container, key)
+
+
+def as_index(world: Any, container: Value, key: Value) -> Value:
+    """A subscript of a sequence: a Python-level `__index__` runs in the machine."""
+    if is_native_type(type(key)) or not isinstance(container, SEQUENCES):
+        return key
+    method = find_in_type(type(key), "__index__")
+    return answer("__index__", call_method(world, method, key)) if is_python_method(method) else key
 
 
 def set_item(world: Any, container: Value, key: Value, value: Value) -> None:
@@ -244,7 +302,8 @@ def set_item(world: Any, container: Value, key: Value, value: Value) -> None:
     if is_python_method(method):
         call_method(world, method, container, key, value)
         return
-    world.apply_native(operator.setitem, container, key, value)
+    world.check_key(container, key)
+    world.apply_native(operator.setitem, container, as_index(world, container, key), value)
 
 
 def delete_item(world: Any, container: Value, key: Value) -> None:
@@ -253,4 +312,5 @@ def delete_item(world: Any, container: Value, key: Value) -> None:
     if is_python_method(method):
         call_method(world, method, container, key)
         return
-    world.apply_native(operator.delitem, container, key)
+    world.check_key(container, key)
+    world.apply_native(operator.delitem, container, as_index(world, container, key))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import enum
 import functools
 import inspect
 import logging
@@ -13,8 +15,9 @@ from typing import Any
 
 import torch
 
+from lamina.capture.graph_builder import NUMPY_NUMBERS
 from lamina.capture.machine.signals import MISSING, Value, stop
-from lamina.capture.values.builtins import Arguments, Keywords, Model
+from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue, refuse_value
 
 LEAF_PYTHON_MODULES = frozenset(
@@ -53,9 +56,16 @@ def is_leaf_function(function: types.FunctionType, arguments: Arguments, keyword
     """Whether a Python function of torch's is recorded whole instead of being entered."""
     if function.__module__ not in LEAF_PYTHON_MODULES:
         return False
-    # A function that is handed over, or a module, must be entered too.
-    entered = (types.FunctionType, types.MethodType, torch.nn.Module)
-    return not any(isinstance(value, entered) for value in (*arguments, *keywords.values()))
+    return not any(is_entered_with(value) for value in (*arguments, *keywords.values()))
+
+
+def is_entered_with(value: Value) -> bool:
+    """Whether a function that gets `value` must be entered: functions, modules and records are no graph values."""
+    kind = type(value)
+    if isinstance(value, (types.FunctionType, types.MethodType, torch.nn.Module)):
+        return True
+    is_plain = not kind.__flags__ & HEAP_TYPE or "__machine_native__" in kind.__dict__
+    return not is_plain and not isinstance(value, (type, tuple, list, dict, torch.Tensor, enum.Enum))
 
 
 def record_leaf(world: Any, callee: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -72,6 +82,10 @@ def record_leaf(world: Any, callee: Any, arguments: Arguments, keywords: Keyword
     return world.builder.call(callee, arguments, keywords)
 
 
+NUMBER_FUNCTIONS = frozenset(
+    {"prod", "sqrt", "ceil", "floor", "log", "log2", "log10", "exp", "power", "sin", "cos", "tanh", "round"}
+    | {"maximum", "minimum", "abs", "absolute", "sum", "mean", "max", "min", "gcd", "lcm", "floor_divide", "mod"}
+)
 RUN_PLAINLY: tuple[Callable[..., Any], ...] = (
     inspect.signature,
     inspect.getfullargspec,
@@ -91,6 +105,18 @@ def answer(value: Any) -> Model:
         return value
 
     return model
+
+
+def model_is_compiling(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """True, but for torch's own encoder: it would give other values at padded places than eager does."""
+    return world.machine.frame.global_names.get("__name__") != "torch.nn.modules.transformer"
+
+
+def model_id(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """`id` in the standard library's `copy`, which only asks whether two objects are one."""
+    if world.machine.frame.global_names is not vars(copy):
+        stop("torch-function", "id() cannot be captured", "call it outside the compiled function")
+    return world.identify(arguments[0])
 
 
 def model_is_tensor(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -199,6 +225,33 @@ def forbid_torch(name: str) -> Model:
     return model
 
 
+def is_number_tree(value: Value) -> bool:
+    """Whether a value is a number, or a tuple or list of such."""
+    kind = type(value)
+    if kind is tuple or kind is list or kind is torch.Size:
+        return all(is_number_tree(item) for item in value)
+    return kind in (int, float, bool) or (kind.__module__ == "numpy" and kind.__name__ in NUMPY_NUMBERS)
+
+
+def model_number_function(callee: Value) -> Model | None:
+    """NumPy's functions of numbers, as in `np.prod(shape)`: run as they are; they give numbers."""
+    if getattr(callee, "__name__", "") not in NUMBER_FUNCTIONS or not is_of_numpy(callee):
+        return None
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        values = (*arguments, *keywords.values())
+        result = callee(*arguments, **keywords) if all(map(is_number_tree, values)) else None
+        if not is_number_tree(result):
+            stop("numpy", f"numpy.{callee.__name__} works on more than numbers", "use torch's function")
+        return result
+
+    return model
+
+
+def is_of_numpy(callee: Value) -> bool:
+    return type(callee).__module__ == "numpy" or getattr(callee, "__module__", None) == "numpy"
+
+
 def run_plainly(function: Callable[..., Any]) -> Model:
     def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
         return function(*arguments, **keywords)
@@ -215,7 +268,7 @@ def model_of_late_patch(callee: Value) -> Model | None:
 def collect_models() -> dict[Any, Model]:
     """Models of torch and library functions; what this torch version lacks is left out."""
     models: dict[Any, Model] = {
-        torch.compiler.is_compiling: answer(True),
+        torch.compiler.is_compiling: model_is_compiling,
         torch.compiler.is_dynamo_compiling: answer(True),
         torch.compiler.is_exporting: answer(False),
         torch.jit.is_tracing: answer(False),  # type: ignore[attr-defined]
@@ -234,7 +287,7 @@ def collect_models() -> dict[Any, Model]:
         warnings.warn: record_effect(warnings.warn),
         torch._C._log_api_usage_once: answer(None),
         **{function: run_plainly(function) for function in RUN_PLAINLY},
-        id: forbid_torch("id()"),
+        id: model_id,
         torch.manual_seed: forbid_torch("torch.manual_seed"),
     }
     for name, level in (("debug", 10), ("info", 20), ("warning", 30), ("error", 40), ("critical", 50)):

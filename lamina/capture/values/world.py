@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 import types
 from typing import Any
 
+from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.loop import Machine
-from lamina.capture.machine.signals import MISSING, UNBOUND, Value
-from lamina.capture.values import attributes, builtins, calls, iteration, operators
-from lamina.capture.values.builtins import METHOD_MODELS, MODELS, NATIVE_FACES, Model
+from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
+from lamina.capture.values import attributes, calls, conversions, iteration, operators, texts
+from lamina.capture.values.builtins import METHOD_MODELS, MODELS, NATIVE_FACES, fits
+from lamina.capture.values.conversions import Model
 
 
 class World:
     """How the machine reads, writes, calls and compares. Every method is Python's own meaning."""
 
     machine: Machine
+    runs_finalizers = True
+    """Whether a generator that goes unfinished is closed, which runs its finally blocks."""
 
     # names
 
@@ -78,6 +84,18 @@ class World:
     def delete_attribute(self, owner: Value, name: str) -> None:
         attributes.delete_attribute(self, owner, name)
 
+    def load_native_attribute(self, owner: Value, name: str) -> Value:
+        """An attribute of an object whose class reads attributes in C."""
+        face = NATIVE_FACES.get(type(owner))
+        if face is None:
+            return getattr(owner, name)
+        if name == "__class__":
+            return face
+        found = getattr(owner, name, MISSING)
+        if found is MISSING and hasattr(face, name):
+            stop("machine-value", f"{name} of a {face.__name__} is not modelled")
+        return getattr(owner, name) if found is MISSING else found
+
     def bind_descriptor(self, raw: Value, holder: type, name: str, owner: Value, kind: type) -> Value:
         return attributes.bind_descriptor(self, raw, holder, name, owner, kind)
 
@@ -93,7 +111,9 @@ class World:
         return raw
 
     def write_instance(self, owner: Value, name: str, value: Value) -> None:
-        if issubclass(type(owner), type):
+        if type(owner) is GeneratorValue:
+            owner.write_attribute(name, value)
+        elif issubclass(type(owner), type):
             type.__setattr__(owner, name, value)
         else:
             attributes.find_native(type(owner), "__setattr__")(owner, name, value)
@@ -105,6 +125,25 @@ class World:
             attributes.find_native(type(owner), "__delattr__")(owner, name)
 
     # operators
+
+    def as_native_iterable(self, iterable: Value) -> Value:
+        return iteration.as_native_iterable(self, iterable)
+
+    def as_printed(self, template: Value, values: Value) -> Value:
+        return texts.printf(self, values)
+
+    def show_value(self, value: Value) -> None:
+        """What an interactive expression statement does."""
+        self.call(sys.displayhook, (texts.as_printable(self, value),), {})
+
+    def check_text(self, name: str) -> None:
+        """Stop if code given as text must not be run."""
+
+    def check_class_hooks(self, arguments: tuple[Value, ...]) -> None:
+        """Stop if making a class would run hooks outside the machine."""
+
+    def check_key(self, container: Value, key: Value) -> None:
+        """Stop if looking up `key` would run Python code outside the machine."""
 
     def apply_native(self, native: Any, *operands: Value) -> Value:
         return native(*operands)
@@ -140,13 +179,16 @@ class World:
         return iteration.advance(self, iterator)
 
     def to_text(self, value: Value) -> str:
-        return builtins.to_text(self, value)
+        return conversions.to_text(self, value)
 
     def to_repr(self, value: Value) -> str:
-        return builtins.to_repr(self, value)
+        return conversions.to_repr(self, value)
 
     def format_value(self, value: Value, specification: str) -> str:
-        return builtins.format_value(self, value, specification)
+        return conversions.format_value(self, value, specification)
+
+    def check_raised(self, error: BaseException) -> None:
+        """An exception is about to be raised, which changes it."""
 
     # types
 
@@ -167,27 +209,27 @@ class World:
     # calls
 
     def find_model(self, callee: Value) -> Model | None:
-        owner = getattr(callee, "__self__", None)
-        if owner is not None and not isinstance(owner, types.ModuleType):
-            method = METHOD_MODELS.get((type(owner), callee.__name__))
-            if method is not None:
-                return lambda world, arguments, keywords: method(world, owner, arguments, keywords)
-            if isinstance(callee, types.MethodWrapperType):
-                return self._find_slot_model(callee)
-            if not isinstance(callee, type):
-                return None
-        return MODELS.get(callee)
-
-    def _find_slot_model(self, callee: Any) -> Model | None:
-        """`super().__setattr__` and its like: the slot of `object` bound to an instance."""
-        owner = callee.__self__
-        slot = (
-            getattr(callee.__objclass__, callee.__name__, None) if hasattr(callee, "__objclass__") else None
-        )
-        model = MODELS.get(slot)
-        if model is None:
+        owner = None if isinstance(callee, type) else getattr(callee, "__self__", None)
+        if owner is not None and not isinstance(owner, (types.ModuleType, type)):
+            method = self._find_method_model(callee, owner)
+            return None if method is None else functools.partial(call_with_owner, method, owner)
+        if isinstance(owner, type) and isinstance(callee, types.MethodWrapperType):
+            method = MODELS.get(getattr(callee.__objclass__, callee.__name__, None))
+            return None if method is None else functools.partial(call_with_owner, method, owner)
+        if isinstance(callee, type) and callee.__flags__ & attributes.HEAP_TYPE:
             return None
-        return lambda world, arguments, keywords: model(world, (owner, *arguments), keywords)
+        model = MODELS.get(callee)
+        return None if model is None else functools.partial(call_if_it_fits, model, callee)
+
+    def _find_method_model(self, callee: Any, owner: Value) -> Model | None:
+        """The model of a method of a builtin type, or of a slot bound to an instance."""
+        if isinstance(callee, types.MethodWrapperType):
+            return MODELS.get(getattr(callee.__objclass__, callee.__name__, None))
+        for kind in type(owner).__mro__:
+            found = METHOD_MODELS.get((kind, callee.__name__))
+            if found is not None:
+                return found
+        return None
 
     def call(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         return calls.call(self, callee, arguments, keywords)
@@ -204,3 +246,18 @@ class World:
         self, owner: Value, name: str, arguments: tuple[Value, ...], keywords: dict[str, Value]
     ) -> Value:
         return self.call_native(getattr(owner, name), arguments, keywords)
+
+
+def call_with_owner(
+    model: Model, owner: Value, world: World, arguments: tuple[Value, ...], keywords: dict[str, Value]
+) -> Value:
+    return model(world, (owner, *arguments), keywords)
+
+
+def call_if_it_fits(
+    model: Model, callee: Value, world: World, arguments: tuple[Value, ...], keywords: dict[str, Value]
+) -> Value:
+    """A model's call; what the signature does not allow is CPython's to refuse."""
+    if fits(callee, arguments, keywords):
+        return model(world, arguments, keywords)
+    return world.call_native(callee, arguments, keywords)

@@ -1,0 +1,292 @@
+"""Builtins that iterate, order or fold: the program's functions and comparisons run in the machine."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from lamina.capture.machine.signals import MISSING, Value
+from lamina.capture.values.attributes import find_in_type, is_native_type
+from lamina.capture.values.conversions import Arguments, Keywords, Model
+from lamina.capture.values.iteration import as_native_callable, as_native_iterable
+from lamina.capture.values.operators import compares_in_python, find_equal
+
+
+def consume_iterables(native: Any) -> Model:
+    """Arguments are iterated by C code: hand them over in a native form."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        taken = tuple(as_native_iterable(world, value) for value in arguments)
+        return world.call_native(native, taken, keywords)
+
+    return model
+
+
+def apply_function(native: Any) -> Model:
+    """`native(function, *iterables)`."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        if not arguments:
+            return world.call_native(native, arguments, keywords)
+        taken = tuple(as_native_iterable(world, value) for value in arguments[1:])
+        return world.call_native(native, (as_native_callable(world, arguments[0]), *taken), keywords)
+
+    return model
+
+
+def apply_function_last(native: Any, name: str) -> Model:
+    """`native(iterable, function)`, the function also by the keyword `name`."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        taken = tuple(as_native_iterable(world, value) for value in arguments[:1])
+        rest = tuple(as_native_callable(world, value) for value in arguments[1:])
+        if name in keywords:
+            keywords = {**keywords, name: as_native_callable(world, keywords[name])}
+        return world.call_native(native, (*taken, *rest), keywords)
+
+    return model
+
+
+def pick_extreme(native: Any, symbol: str) -> Model:
+    """min and max: the key function and Python-level comparisons run in the machine."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        is_listed = len(arguments) == 1
+        if not arguments or set(keywords) - {"key", "default"} or ("default" in keywords and not is_listed):
+            return world.call_native(native, arguments, keywords)
+        key = keywords.get("key")
+        items = list(as_native_iterable(world, arguments[0])) if is_listed else list(arguments)
+        if not items:
+            rest = {name: value for name, value in keywords.items() if name == "default"}
+            return world.call_native(native, ((),), rest)
+        if key is None and all(is_native_type(type(item)) for item in items):
+            return world.call_native(native, (items,), {})
+        ranks = items if key is None else [world.call(key, (item,), {}) for item in items]
+        best = 0
+        for index in range(1, len(items)):
+            if world.truth(world.compare(symbol, ranks[index], ranks[best])):
+                best = index
+        return items[best]
+
+    return model
+
+
+class Rank:
+    """A sort key whose `<` is the machine's."""
+
+    __slots__ = ("value", "world")
+    __machine_native__ = True
+
+    def __init__(self, world: Any, value: Value) -> None:
+        self.world = world
+        self.value = value
+
+    def __lt__(self, other: Rank) -> bool:
+        return bool(self.world.truth(self.world.compare("<", self.value, other.value)))
+
+
+def order(world: Any, items: list[Value], keywords: Keywords) -> list[Value]:
+    """The items sorted: `keywords` are those of `sorted`."""
+    key = keywords.get("key")
+    rest = {name: value for name, value in keywords.items() if name != "key"}
+    ranks = items if key is None else [world.call(key, (item,), {}) for item in items]
+    if any(compares_in_python(type(rank), "__lt__") for rank in ranks):
+        ranks = [Rank(world, rank) for rank in ranks]
+    elif key is None:
+        return list(world.call_native(sorted, (items,), rest))
+    places = world.call_native(sorted, (range(len(items)),), {**rest, "key": ranks.__getitem__})
+    return [items[place] for place in places]
+
+
+def model_sorted(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    return order(world, list(as_native_iterable(world, arguments[0])), keywords)
+
+
+def model_list_sort(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    (target,) = arguments
+    items = list.__getitem__(target, slice(None))
+    # CPython empties the list while it sorts, and looks afterwards whether somebody has changed it.
+    list.clear(target)
+    is_changed = False
+    try:
+        items = order(world, items, keywords)
+    finally:
+        is_changed = bool(list.__len__(target))
+        list.__setitem__(target, slice(None), items)
+    if is_changed:
+        raise ValueError("list modified during sort")
+
+
+def model_cmp_to_key(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    functions = tuple(as_native_callable(world, value) for value in arguments)
+    return world.call_native(functools.cmp_to_key, functions, keywords)
+
+
+def model_any(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    return any(world.truth(item) for item in as_native_iterable(world, arguments[0]))
+
+
+def model_all(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    return all(world.truth(item) for item in as_native_iterable(world, arguments[0]))
+
+
+def model_sum(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    total = arguments[1] if len(arguments) > 1 else keywords.get("start", 0)
+    if isinstance(total, (str, bytes, bytearray)):
+        return world.call_native(sum, arguments, keywords)
+    items = list(as_native_iterable(world, arguments[0]))
+    if all(type(item) in (int, float, bool, complex) for item in items):
+        return world.call_native(sum, (items, total), {})
+    for item in items:
+        total = world.binary("+", total, item)
+    return total
+
+
+def model_reduce(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    function, iterable, *initial = arguments
+    iterator = iter(as_native_iterable(world, iterable))
+    if initial:
+        value = initial[0]
+    else:
+        try:
+            value = next(iterator)
+        except StopIteration:
+            raise TypeError("reduce() of empty iterable with no initial value") from None
+    for item in iterator:
+        value = world.call(function, (value, item), {})
+    return value
+
+
+def model_iter(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    if len(arguments) == 2:
+        return world.call_native(iter, (as_native_callable(world, arguments[0]), arguments[1]), {})
+    return world.iterate(arguments[0])
+
+
+def model_next(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    if find_in_type(type(arguments[0]), "__next__") is MISSING:
+        raise TypeError(f"{type(arguments[0]).__name__!r} object is not an iterator")
+    if len(arguments) == 1:
+        return world.advance(arguments[0])
+    try:
+        return world.advance(arguments[0])
+    except StopIteration:
+        return arguments[1]
+
+
+FUNCTIONAL: dict[Any, Model] = {
+    iter: model_iter,
+    next: model_next,
+    enumerate: consume_iterables(enumerate),
+    zip: consume_iterables(zip),
+    map: apply_function(map),
+    filter: apply_function(filter),
+    itertools.chain: consume_iterables(itertools.chain),
+    itertools.product: consume_iterables(itertools.product),
+    itertools.islice: consume_iterables(itertools.islice),
+    itertools.cycle: consume_iterables(itertools.cycle),
+    itertools.pairwise: consume_iterables(itertools.pairwise),
+    itertools.zip_longest: consume_iterables(itertools.zip_longest),
+    itertools.compress: consume_iterables(itertools.compress),
+    itertools.permutations: consume_iterables(itertools.permutations),
+    itertools.combinations: consume_iterables(itertools.combinations),
+    itertools.combinations_with_replacement: consume_iterables(itertools.combinations_with_replacement),
+    itertools.tee: consume_iterables(itertools.tee),
+    itertools.starmap: apply_function(itertools.starmap),
+    itertools.takewhile: apply_function(itertools.takewhile),
+    itertools.dropwhile: apply_function(itertools.dropwhile),
+    itertools.filterfalse: apply_function(itertools.filterfalse),
+    itertools.accumulate: apply_function_last(itertools.accumulate, "func"),
+    itertools.groupby: apply_function_last(itertools.groupby, "key"),
+    functools.reduce: model_reduce,
+    functools.cmp_to_key: model_cmp_to_key,
+    sorted: model_sorted,
+    list.sort: model_list_sort,
+    min: pick_extreme(min, "<"),
+    max: pick_extreme(max, ">"),
+    any: model_any,
+    all: model_all,
+    sum: model_sum,
+}
+
+
+# methods of containers
+
+
+def consume_method(native: Any) -> Model:
+    """A method whose further arguments C code iterates."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        owner, *rest = arguments
+        taken = tuple(as_native_iterable(world, value) for value in rest)
+        return world.call_native_method(owner, native.__name__, taken, keywords)
+
+    return model
+
+
+def search_method(native: Any, search: Callable[[Any, Arguments], Value]) -> Model:
+    """index, count, remove: Python-level equality runs in the machine."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        owner, *rest = arguments
+        elements = (*owner, *rest[:1])
+        if len(rest) == 1 and not keywords and any(not is_native_type(type(item)) for item in elements):
+            return search(world, arguments)
+        return world.call_native_method(owner, native.__name__, tuple(rest), keywords)
+
+    return model
+
+
+def search_index(world: Any, arguments: Arguments) -> int:
+    owner, item = arguments
+    for index, element in enumerate(owner):
+        if find_equal(world, (element,), item):
+            return index
+    what = "tuple.index(x): x not in tuple" if isinstance(owner, tuple) else f"{item!r} is not in list"
+    raise ValueError(f"{item!r} is not in deque" if isinstance(owner, deque) else what)
+
+
+def search_count(world: Any, arguments: Arguments) -> int:
+    owner, item = arguments
+    return sum(find_equal(world, (element,), item) for element in owner)
+
+
+def search_remove(world: Any, arguments: Arguments) -> None:
+    owner, item = arguments
+    for index, element in enumerate(owner):
+        if find_equal(world, (element,), item):
+            del owner[index]
+            return
+    raise ValueError("list.remove(x): x not in list")
+
+
+METHODS: dict[tuple[type, str], Model] = {
+    (list, "sort"): model_list_sort,
+    **{(list, name): consume_method(getattr(list, name)) for name in ("extend", "__init__", "__iadd__")},
+    **{(kind, "join"): consume_method(kind.join) for kind in (str, bytes, bytearray)},
+    **{(deque, name): consume_method(getattr(deque, name)) for name in ("extend", "extendleft", "__init__")},
+    **{
+        (kind, name): consume_method(getattr(kind, name))
+        for kind in (set, frozenset)
+        for name in ("union", "intersection", "difference", "symmetric_difference", "issubset", "issuperset")
+    },
+    **{
+        (set, name): consume_method(getattr(set, name))
+        for name in (
+            "update",
+            "intersection_update",
+            "difference_update",
+            "symmetric_difference_update",
+            "__init__",
+        )
+    },
+    (list, "index"): search_method(list.index, search_index),
+    (tuple, "index"): search_method(tuple.index, search_index),
+    (list, "count"): search_method(list.count, search_count),
+    (tuple, "count"): search_method(tuple.count, search_count),
+    (list, "remove"): search_method(list.remove, search_remove),
+}
+"""Models of methods of builtin types, called with the owner first."""
