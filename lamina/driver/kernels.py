@@ -96,7 +96,9 @@ class KernelStore:
             built = build(lowered, context.target, contract=context.options.numerics != "eager")
             counters.kernel_compilations += len(lowered)
             name = hashlib.sha256(built.object_code).hexdigest()
-            library = self.libraries[name] = Library(built.object_code, built.symbols)
+            # Kernels loaded before may lie in an equal object: it stays, or their code would be unmapped.
+            library = self.libraries.get(name) or Library(built.object_code, built.symbols)
+            self.libraries[name] = library
         cache.put("object", name, built.object_code)
         for key, symbol in zip(functions, built.symbols, strict=True):
             self.loaded[key] = library.function(symbol)
