@@ -38,6 +38,14 @@ LITERALS: tuple[type, ...] = (
     torch.memory_format,
 )
 """What a graph node may hold besides nodes and containers of these."""
+PYTHON_DTYPES: dict[Any, torch.dtype] = {
+    int: torch.int64,
+    float: torch.float64,
+    bool: torch.bool,
+    complex: torch.complex128,
+}
+"""What torch takes Python's number classes for, where it wants a dtype."""
+NUMPY_NUMBERS = frozenset({"float64", "float32", "int64", "int32", "int16", "int8", "uint8"})
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 FOLLOWS_FLOATS = frozenset(
     {
@@ -294,15 +302,23 @@ def to_fake(value: Any) -> Any:
         return {key: to_fake(item) for key, item in value.items()}
     if kind is slice:
         return slice(to_fake(value.start), to_fake(value.stop), to_fake(value.step))
+    if is_number_of_numpy(value):
+        return value.item()
     if isinstance(value, LITERALS):
         return value
     if isinstance(value, tuple) and hasattr(kind, "_make"):
         return kind._make(to_fake(item) for item in value)
-    if isinstance(value, (range, type)):
+    if kind is range or (kind is type and value in PYTHON_DTYPES):
         return value
     return stop(
         "op-argument", f"a {kind.__qualname__} is passed to a torch operation", "pass tensors and numbers"
     )
+
+
+def is_number_of_numpy(value: Any) -> bool:
+    """Whether torch takes a scalar of NumPy's as the Python number it holds."""
+    kind = type(value)
+    return kind.__module__ == "numpy" and kind.__name__ in NUMPY_NUMBERS
 
 
 def fix_floats(value: Any) -> Any:
@@ -322,6 +338,10 @@ def to_node(value: Any) -> Any:
         return value.node
     if kind is torch.Size:
         return tuple(value)
+    if kind is type:
+        return PYTHON_DTYPES[value]
+    if kind.__module__ == "numpy":
+        return value.item()
     if kind is SizeTuple:
         return tuple(to_node(item) for item in value)
     if kind is tuple or kind is list:

@@ -249,7 +249,7 @@ def read_actual(guard: Guard, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def describe(value: Any) -> str:
     """A short text for messages: never the contents of a tensor."""
     summary = getattr(value, "shape", None)
-    if summary is not None and hasattr(value, "dtype"):
+    if isinstance(summary, tuple) and hasattr(value, "dtype"):
         grad = ", requires_grad" if getattr(value, "requires_grad", False) else ""
         strides = f", strides {tuple(value.stride())}" if hasattr(value, "stride") else ""
         return f"{type(value).__name__}({value.dtype}, sizes {tuple(summary)}{strides}{grad})"

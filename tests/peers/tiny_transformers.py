@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-MOST_PARAMETERS = 30_000_000
+MOST_PARAMETERS = 60_000_000
 VOCABULARY = 128
 BATCH, LENGTH = 2, 16
 
@@ -59,6 +59,16 @@ SIZES: dict[str, int] = {
     "decoder_num_queries": 8,
 }  # fmt: skip
 """The value that an integer attribute of a configuration gets."""
+HEAD_SIZES = (
+    "head_dim",
+    "rotary_dim",
+    "qk_rope_head_dim",
+    "qk_nope_head_dim",
+    "v_head_dim",
+    "kv_channels",
+    "d_kv",
+)
+"""What the second attempt leaves as it is, with a hidden size of 512: sections of rotary embeddings must fit."""
 LAYER_LISTS = ("layer_types", "attention_layers", "mlp_layer_types")
 
 
@@ -83,8 +93,8 @@ def shrink_instance(kind: type, config: Any, level: int) -> dict[str, Any]:
     for name, value in vars(config).items():
         if name in nested or name.startswith("_") or isinstance(value, bool):
             continue
-        if isinstance(value, int) and name in SIZES and level < 2:
-            changed[name] = min(value, SIZES[name]) if name != "num_key_value_heads" else SIZES[name]
+        if isinstance(value, int) and name in SIZES and level < 2 and not (level and name in HEAD_SIZES):
+            changed[name] = min(value, 512 if level and SIZES[name] == 64 else SIZES[name])
             if name == "num_key_value_heads" and value == getattr(config, "num_attention_heads", None):
                 changed[name] = 4
         elif isinstance(value, int) and name in SIZES and "layer" in name:
@@ -93,7 +103,7 @@ def shrink_instance(kind: type, config: Any, level: int) -> dict[str, Any]:
             changed[name] = 3 + sum(ord(letter) for letter in name) % (VOCABULARY - 8)
         elif name == "pad_token_id" and value is None:
             changed[name] = 0
-        elif name == "rotary_dim" and level < 2:
+        elif name == "rotary_dim" and level == 0:
             changed[name] = 8
         elif name in LAYER_LISTS and isinstance(value, list):
             changed[name] = pick_layers(value)

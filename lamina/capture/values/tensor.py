@@ -85,6 +85,8 @@ class TensorValue:
 
     __slots__ = ("__weakref__", "_version", "builder", "fake", "kind", "node", "real", "source")
     __machine_native__ = True
+    # NumPy's scalars leave operators to the tensor, as they do with torch.Tensor.
+    __array_ufunc__ = None
 
     def __init__(
         self, builder: Any, fake: torch.Tensor, node: torch.fx.Node, kind: type, source: Any, real: Any

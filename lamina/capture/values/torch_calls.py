@@ -7,6 +7,7 @@ import enum
 import functools
 import inspect
 import logging
+import re
 import types
 import typing
 import warnings
@@ -17,6 +18,7 @@ import torch
 
 from lamina.capture.graph_builder import NUMPY_NUMBERS
 from lamina.capture.machine.signals import MISSING, Value, stop
+from lamina.capture.values.attributes import HEAP_TYPE
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue, refuse_value
 
@@ -60,7 +62,7 @@ def is_leaf_function(function: types.FunctionType, arguments: Arguments, keyword
 
 
 def is_entered_with(value: Value) -> bool:
-    """Whether a function that gets `value` must be entered: functions, modules and records are no graph values."""
+    """Whether a function that gets `value` must be entered: functions, modules, records are no graph values."""
     kind = type(value)
     if isinstance(value, (types.FunctionType, types.MethodType, torch.nn.Module)):
         return True
@@ -82,9 +84,14 @@ def record_leaf(world: Any, callee: Any, arguments: Arguments, keywords: Keyword
     return world.builder.call(callee, arguments, keywords)
 
 
+PATTERN_FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    *(re.compile, re.match, re.fullmatch, re.search, re.sub, re.subn, re.split, re.findall, re.finditer),
+    re.escape,
+)
+PATTERN_ARGUMENTS = (str, bytes, int, re.Pattern)
 NUMBER_FUNCTIONS = frozenset(
     {"prod", "sqrt", "ceil", "floor", "log", "log2", "log10", "exp", "power", "sin", "cos", "tanh", "round"}
-    | {"maximum", "minimum", "abs", "absolute", "sum", "mean", "max", "min", "gcd", "lcm", "floor_divide", "mod"}
+    | {"maximum", "minimum", "abs", "absolute", "sum", "mean", "max", "min", "gcd", "lcm", "floor_divide"}
 )
 RUN_PLAINLY: tuple[Callable[..., Any], ...] = (
     inspect.signature,
@@ -225,6 +232,17 @@ def forbid_torch(name: str) -> Model:
     return model
 
 
+def model_pattern_function(function: Callable[..., Any]) -> Model:
+    """A function of `re`: on texts it only computes (its cache of compiled patterns is nobody's business)."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        if all(isinstance(value, PATTERN_ARGUMENTS) for value in (*arguments, *keywords.values())):
+            return function(*arguments, **keywords)
+        return world.call_python(function, arguments, keywords)
+
+    return model
+
+
 def is_number_tree(value: Value) -> bool:
     """Whether a value is a number, or a tuple or list of such."""
     kind = type(value)
@@ -287,6 +305,7 @@ def collect_models() -> dict[Any, Model]:
         warnings.warn: record_effect(warnings.warn),
         torch._C._log_api_usage_once: answer(None),
         **{function: run_plainly(function) for function in RUN_PLAINLY},
+        **{function: model_pattern_function(function) for function in PATTERN_FUNCTIONS},
         id: model_id,
         torch.manual_seed: forbid_torch("torch.manual_seed"),
     }

@@ -27,6 +27,7 @@ class TracedNames(World):
         self.importer = Importer(self, self.guards)
         self.effects: list[tuple[Any, tuple[Value, ...], dict[str, Value]]] = []
         self.autocasts: list[tuple[Any, Any, torch.fx.Node]] = []
+        self.identified: list[tuple[type, Source]] = []
         self.cells: dict[int, types.CellType] = {}
         self.cell_sources: dict[int, Source] = {}
         """Where cells come from that are not the same in every call."""

@@ -13,11 +13,11 @@ import torch
 from lamina.capture.guards import FLAGS, MODES
 from lamina.capture.machine.signals import Value, stop
 from lamina.capture.sources import Called, Fixed
-from lamina.capture.values import calls, natives, sizes, torch_calls
+from lamina.capture.values import calls, natives, reducing, sizes, torch_calls
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import is_native_type
-from lamina.capture.values.operators import COMPARE
 from lamina.capture.values.opaque import OpaqueValue
+from lamina.capture.values.operators import COMPARE
 from lamina.capture.values.outside import IMMUTABLE, LargeDict
 from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.tensor import TensorValue
@@ -29,6 +29,7 @@ COMPILED_MARK = "__lamina__"
 """The attribute by which a compiled function, or a compiled module's class, names its state."""
 OPERATOR_KINDS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 DICT_FACES = (LargeDict, AttributeView)
+MOST_IDENTIFIED = 64
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -90,9 +91,24 @@ class TracingWorld(TracedAttributes):
         if id(error) in self.importer.states:
             stop("raise-outside", f"a {type(error).__qualname__} from outside is raised")
 
+    def identify(self, value: Value) -> int:
+        """`id(value)`: the program may use it to tell whether two objects are one."""
+        source = self.importer.find_source(value)
+        if source is None or source.is_fixed:
+            return id(value)
+        if len(self.identified) > MOST_IDENTIFIED:
+            stop("many-objects", f"more than {MOST_IDENTIFIED} argument objects are told apart by id()")
+        for kind, other in self.identified:
+            if kind is type(value) and other.key != source.key:
+                self.guards.distinct(other, source)
+        self.identified.append((type(value), source))
+        return id(value)
+
     # calls
 
     def find_model(self, callee: Value) -> Any:
+        if type(callee) is types.BuiltinFunctionType and callee.__name__ == "__reduce_ex__":
+            return reducing.model_reduce(callee.__self__)
         model = torch_calls.TORCH_MODELS.get(callee) or torch_calls.model_of_late_patch(callee)
         return model if model is not None else super().find_model(callee)
 
@@ -121,6 +137,9 @@ class TracingWorld(TracedAttributes):
             return self._call_cached(callee, arguments, keywords)
         if hasattr(type(callee), "__machine_native__"):
             return callee(*arguments, **keywords)
+        number_model = torch_calls.model_number_function(callee)
+        if number_model is not None:
+            return number_model(self, arguments, keywords)
         if isinstance(callee, weakref.ReferenceType):
             return self._call_reference(callee)
         if not natives.is_pure_native(callee):
