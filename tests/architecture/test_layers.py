@@ -19,7 +19,6 @@ ALLOWED: dict[str, tuple[str, ...] | None] = {
     ),
     "llvmlite": ("codegen/llvm", "runtime/devices/cpu"),
     "triton": ("codegen/triton", "runtime/devices/cuda"),
-    "bytecode": ("capture",),
     "islpy": ("passes",),
     "networkx": ("passes", "autograd"),
     "sympy": ("ir", "capture", "autograd", "passes"),
