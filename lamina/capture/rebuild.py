@@ -22,7 +22,7 @@ from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.side_effects import AttributeWrite, ContainerWrite, SideEffects
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.opaque import OpaqueValue
-from lamina.capture.values.outside import BY_EQUALITY, BY_IDENTITY, IMMUTABLE, LargeDict, dict_base
+from lamina.capture.values.outside import BOUND_NATIVE, BY_EQUALITY, BY_IDENTITY, IMMUTABLE, LargeDict, dict_base, is_bound_native
 from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.tensor import TensorMethod, TensorValue
 
@@ -113,6 +113,8 @@ class Rebuilder:
         if isinstance(value, type) and id(value) in self.world.classes:
             self.unbuilt = value
             stop("local-class", f"the class {value.__qualname__}, made inside, leaves the compiled function")
+        if kind in BOUND_NATIVE and is_bound_native(value):
+            return self.writer.fresh(f"{self.express(value.__self__)}.{value.__name__}")
         if isinstance(value, BY_IDENTITY) or kind in BY_EQUALITY:
             return self.writer.constant(value)
         if kind is AttributeView:

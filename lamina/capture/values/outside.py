@@ -45,6 +45,7 @@ BY_IDENTITY: tuple[type, ...] = (
     types.WrapperDescriptorType,
     types.MethodWrapperType,
     types.ModuleType,
+    types.CodeType,
     types.GenericAlias,
     types.UnionType,
     torch.dtype,
@@ -58,6 +59,7 @@ BY_IDENTITY: tuple[type, ...] = (
     torch._ops.OpOverload,
     torch._ops.OpOverloadPacket,
 )
+BOUND_NATIVE = (types.BuiltinFunctionType, types.MethodWrapperType)
 OPAQUE = (torch.Generator, torch.jit.ScriptFunction)
 LARGE = 256
 """Dicts with more entries are read key by key instead of being copied."""
@@ -160,8 +162,8 @@ class Importer:
         if kind is types.FunctionType and not source.is_fixed and is_made_per_call(value):
             return self._bring_function(value, source)
         if isinstance(value, BY_IDENTITY):
-            if kind is types.BuiltinFunctionType and not source.is_fixed and is_bound_native(value):
-                return self._bring_opaque(value, source)
+            if kind in BOUND_NATIVE and not source.is_fixed and is_bound_native(value):
+                return self._bring_bound_native(value, source)
             if not is_trusted:
                 self.guards.identity(source, value)
             return value
@@ -188,6 +190,7 @@ class Importer:
         if history is not None and (kind is int or kind is float):
             bounds = history.bounds_of_number(value, source)
             if bounds is not None:
+                self.guards.kind(source, kind)
                 return self.world.builder.add_number(value, source, name_input(source), bounds)
         self.guards.constant(source, value)
         return value
@@ -371,6 +374,20 @@ class Importer:
         made = self.opaque[id(value)] = OpaqueValue(value, source)
         self._keep(value, source)
         return made
+
+    def _bring_bound_native(self, method: Any, source: Source) -> Value:
+        """A native method bound to an object, as `numbers.append` is: of containers and constants only."""
+        owner = method.__self__
+        if isinstance(owner, torch.Tensor):
+            self.guards.kind(source, type(method))
+            self.guards.constant(Field(source, "__name__"), method.__name__)
+            brought = self.bring(owner, Field(source, "__self__"))
+            return self.world.load_attribute(brought, method.__name__)
+        if type(owner) not in (*IMMUTABLE, *BUILTIN_CONTAINERS, tuple):
+            return self._bring_opaque(method, source)
+        self.guards.kind(source, type(method))
+        self.guards.constant(Field(source, "__name__"), method.__name__)
+        return getattr(self.bring(owner, Field(source, "__self__")), method.__name__)
 
     def _bring_function(self, function: types.FunctionType, source: Source) -> Value:
         """A function made anew in each call: known by its code; cells and defaults are read by path."""
