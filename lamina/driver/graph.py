@@ -24,6 +24,7 @@ from lamina.ir.passes import Context
 from lamina.options import Options
 from lamina.reports.report import GraphReport
 from lamina.runtime.cache import Cache, key_of
+from lamina.runtime.devices.cpu import resident
 from lamina.runtime.executor import Executor
 from lamina.runtime.library_calls import available_libraries
 
@@ -61,7 +62,10 @@ def compile_graph(
         context = Context(options, machine.host(options), libraries=available_libraries(), stage=watch.stage)
         program = make_program(graph, inputs, kinds, context, cache, watch)
         keep_program(text, program, options, cache)
-    return make_callable(program, options, watch)
+    compiled = make_callable(program, options, watch)
+    with watch.stage("give back"):
+        resident.give_back()
+    return compiled
 
 
 def find_program(text: str | None, options: Options, cache: Cache, watch: Watch) -> Program | None:
@@ -98,7 +102,14 @@ def make_callable(program: Program, options: Options, watch: Watch) -> Compiled:
         main = Executor(program.main, kernels, options.threads)
         run: Callable[[Sequence[Any]], list[Any]] = main
         if program.prepare is not None:
-            run = Prepared(main, Executor(program.prepare, kernels), program.prepare_arguments)
+            prepare = Executor(program.prepare, kernels)
+
+            def settle() -> None:
+                # Packing leaves its arena and reordered copies behind, first library calls their scratch.
+                prepare.forget_states()
+                resident.trim_heap()
+
+            run = Prepared(main, prepare, program.prepare_arguments, settle)
     counters.kernels += len(kernels)
     counters.externs += sum(program.report.externs.values())
     report = dataclasses.replace(program.report, seconds=watch.seconds, texts={"program": main.source})

@@ -20,12 +20,20 @@ class Prepared:
     `arguments` are the positions of the inputs that `prepare` takes. Its results are kept as long as those
     tensors are at the same address with the same version counter and the same fingerprint: an optimizer
     step, `load_state_dict`, a replaced parameter are seen, and writes through `.data` that change most of a
-    weight. Inference tensors have no version; work on them is done on every call.
+    weight. Inference tensors have no version; work on them is done on every call. `settle` is called after
+    the first preparation and after the first call: it gives back the memory that only those needed.
     """
 
-    def __init__(self, main: Run, prepare: Run, arguments: Sequence[int]) -> None:
+    def __init__(
+        self,
+        main: Run,
+        prepare: Run,
+        arguments: Sequence[int],
+        settle: Callable[[], None] = lambda: None,
+    ) -> None:
         self._main = main
         self._prepare = prepare
+        self._settle = settle
         self._lock = threading.Lock()
         self._kept: tuple[tuple[int, ...] | None, Fingerprint, int, list[Any]] = (
             None,
@@ -51,7 +59,10 @@ class Prepared:
         known, fingerprint, seen, values = self._kept
         if version != known or fingerprint.look() != seen:
             values = self._renew(version, inputs)
-        return self._main([*inputs, *values])
+        outputs = self._main([*inputs, *values])
+        if known is None:
+            self._settle()
+        return outputs
 
     def _renew(self, version: tuple[int, ...], inputs: Sequence[Any]) -> list[Any]:
         with self._lock, torch.no_grad():
@@ -67,6 +78,8 @@ class Prepared:
             )
             seen = fingerprint.look()
             fresh = self._prepare(sources)
+            if known is None:
+                self._settle()
             self._kept = (version, fingerprint, seen, fresh)
             return fresh
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.status import Status
 
+from lamina.driver.collector import paused_collector
 from lamina.options import Options
 
 PATIENCE_SECONDS = 1.0
@@ -94,6 +95,7 @@ def watch(options: Options) -> Iterator[Watch]:
     watching = Watch(options.progress)
     watching.start()
     try:
-        yield watching
+        with paused_collector():
+            yield watching
     finally:
         watching.stop()

@@ -74,6 +74,10 @@ class Executor:
         finally:
             self._free.append(state)
 
+    def forget_states(self) -> None:
+        """Give the arenas of past calls back: for a program that runs rarely."""
+        self._free.clear()
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:
