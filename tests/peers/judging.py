@@ -126,7 +126,7 @@ def restore(module: Any, fresh: Any) -> None:
 def compare(program: Any, expected: Any, actual: Any, calls: list[Call], make_call: Any) -> str:
     """How results and arguments differ; a higher precision decides between two that are near each other."""
     both = simplify(expected), simplify(actual)
-    if type(expected) is not type(actual):
+    if type(expected) is not type(actual) and not is_same_local_class(type(expected), type(actual)):
         return f"a {type(actual).__name__}, not a {type(expected).__name__}"
     arguments = simplify(calls[0]), simplify(calls[1])
     difference = find_difference(*both, arguments)
@@ -134,6 +134,12 @@ def compare(program: Any, expected: Any, actual: Any, calls: list[Call], make_ca
         exact = run_exactly(program, make_call())
         difference = find_difference(*both, arguments, exact=exact)
     return difference
+
+
+def is_same_local_class(one: type, other: type) -> bool:
+    """Whether both were made by the same class statement inside a function, which makes a new one each time."""
+    names = [(kind.__module__, kind.__qualname__) for kind in (one, other)]
+    return names[0] == names[1] and "<locals>" in one.__qualname__
 
 
 def compare_state(eager: Any, ours: Any) -> str:

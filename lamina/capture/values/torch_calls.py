@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import enum
 import functools
+import importlib.metadata
+import importlib.util
 import inspect
 import logging
 import re
@@ -20,6 +22,7 @@ from lamina.capture.graph_builder import NUMPY_NUMBERS
 from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.values.attributes import HEAP_TYPE
 from lamina.capture.values.conversions import Arguments, Keywords, Model
+from lamina.capture.values.custom_functions import model_apply
 from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue, refuse_value
 
 LEAF_PYTHON_MODULES = frozenset(
@@ -103,8 +106,10 @@ RUN_PLAINLY: tuple[Callable[..., Any], ...] = (
     typing.get_origin,
     typing.get_args,
     typing.get_type_hints,
+    importlib.util.find_spec,
+    importlib.metadata.version,
 )
-"""Library functions that look only at code and types: run as they are."""
+"""Library functions that look only at code, types and what is installed: run as they are."""
 
 
 def answer(value: Any) -> Model:
@@ -301,6 +306,7 @@ def collect_models() -> dict[Any, Model]:
         torch.nn.Module.__call__: model_module_call,
         torch.nn.Module._call_impl: model_module_call,
         torch.nn.Module.__getattr__: model_module_getattr,
+        torch.autograd.Function.apply.__func__: model_apply,  # type: ignore[attr-defined]
         print: model_print,
         warnings.warn: record_effect(warnings.warn),
         torch._C._log_api_usage_once: answer(None),
