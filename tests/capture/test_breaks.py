@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import lamina
-from lamina.capture.breaks.native import step
+from lamina.capture.breaks.native import run_rest, step
 from lamina.capture.frontend import Attempt, call_of, rest_of
 from lamina.capture.machine.signals import TracingStopped
 from tests.capture import torch_programs
@@ -68,6 +68,21 @@ def test_broken_everywhere(program, every):
     got = observe(run, makers)
     assert not differ(got, expected)
     assert alias_pattern(got[0], got[1]) == alias_pattern(expected[0], expected[1])
+
+
+@pytest.mark.parametrize("program", torch_programs.PROGRAMS, ids=names)
+def test_the_rest_runs_natively(program):
+    """One break, then the rest of the frame as a real function."""
+    function, makers = program
+    expected = observe(function, makers)
+
+    def run(*args):
+        captured = capture_until(call_of(function, args, {}), args, 7)
+        if captured is None or captured.pause is None:
+            return function(*args)
+        return run_rest(captured.pause, captured.call(args, {}), call_natively)
+
+    assert not differ(observe(run, makers), expected)
 
 
 def test_most_programs_break_often():

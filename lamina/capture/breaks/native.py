@@ -14,10 +14,12 @@ from typing import Any
 from lamina.capture.breaks.resume_point import ResumePoint, describe_frame
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.loop import Machine
+from lamina.capture.machine.native_resume import make_native_resume, read_layout, read_values
 from lamina.capture.machine.signals import RETURNED, Value
 from lamina.capture.opcodes.table import all_handlers
 from lamina.capture.values.operators import BINARY, COMPARE, IN_PLACE
 from lamina.capture.values.world import World
+from lamina.errors import Unsupported
 
 NATIVE_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     **{symbol: native for symbol, (native, *_) in BINARY.items()},
@@ -129,11 +131,31 @@ def step(
 
 
 def run_rest(point: ResumePoint, values: tuple[Value, ...], call_hook: CallHook) -> Value:
-    """Run a frame to its end, interpreted; gives what it returns."""
+    """Run a frame to its end; gives what it returns.
+
+    The rest runs as a real function at full speed where one can be made of it, else in the machine.
+    """
     frame, machine = prepare(point, values, call_hook)
+    resume = find_native_resume(point, frame)
+    if resume is not None:
+        return resume(read_values(frame))
     machine.frame = None
     machine.run(frame)
     return frame.value
+
+
+_native_rests: dict[tuple[ResumePoint, int], Callable[[list[Value]], Value] | None] = {}
+
+
+def find_native_resume(point: ResumePoint, frame: Frame) -> Callable[[list[Value]], Value] | None:
+    """The function that goes on natively from `point`, made once; None where there cannot be one."""
+    key = (point, id(point.function.__globals__))
+    if key not in _native_rests:
+        try:
+            _native_rests[key] = make_native_resume(point.function, read_layout(frame))
+        except Unsupported:
+            _native_rests[key] = None
+    return _native_rests[key]
 
 
 def prepare(point: ResumePoint, values: tuple[Value, ...], call_hook: CallHook) -> tuple[Frame, Machine]:
