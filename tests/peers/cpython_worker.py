@@ -8,6 +8,7 @@ plain: the torch-free machine runs the method. traced: the method is captured as
 from __future__ import annotations
 
 import argparse
+import builtins
 import contextlib
 import doctest
 import functools
@@ -95,7 +96,10 @@ def collect(name):
         for test in part:
             if isinstance(test, unittest.TestSuite):
                 walk(test)
-            elif isinstance(test, doctest.DocTestCase) or has_plain_method(test):
+            elif isinstance(test, doctest.DocTestCase):
+                test.kept_names = dict(test._dt_test.globs)
+                found.append(test)
+            elif has_plain_method(test):
                 found.append(test)
 
     walk(suite)
@@ -138,6 +142,9 @@ class Judge:
 
     def run(self, test, enter):
         """What the test does when `enter` runs its method; (happened, printed)."""
+        if isinstance(test, doctest.DocTestCase):
+            test._dt_test.globs.clear()
+            test._dt_test.globs.update(test.kept_names)
         case = type(test)(test._testMethodName) if not isinstance(test, doctest.DocTestCase) else test
         if enter is not None and case is not test:
             function = getattr(type(test), test._testMethodName)
@@ -201,6 +208,7 @@ class Judge:
 
     def judge(self, test):
         """(outcome, stop code, detail)."""
+        self.stops.clear()
         try:
             native = self.run(test, None)
             again = self.run(test, None)
@@ -268,10 +276,14 @@ def judge_all(judge, tests, report):
         report(test=test.id(), index=index, outcome="started")
         if judge.mode == "traced" and isinstance(test, doctest.DocTestCase):
             continue
+        kept = dict(vars(builtins))
         try:
             outcome, code, detail = judge.judge(test)
         except BaseException as error:
             outcome, code, detail = "unstable", "", repr(error)
+        # A test that stops half way leaves what it replaced.
+        vars(builtins).clear()
+        vars(builtins).update(kept)
         report(test=test.id(), index=index, outcome=outcome, code=code, detail=detail)
         gc.collect()
     stack.close()

@@ -32,10 +32,7 @@ class Frame:
         self.decoded = decoded
         self.function = function
         self.global_names: dict[str, Value] = function.__globals__
-        builtins = function.__globals__.get("__builtins__", __builtins__)
-        self.builtins: dict[str, Value] = (
-            vars(builtins) if isinstance(builtins, types.ModuleType) else builtins
-        )
+        self.builtins: dict[str, Value] = function.__builtins__  # type: ignore[attr-defined]
         self.names = names
         self.position = 0
         self.slots: list[Value] = [UNBOUND] * len(decoded.slot_names)

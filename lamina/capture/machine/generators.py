@@ -109,6 +109,7 @@ class GeneratorValue:
     def _finish(self) -> None:
         """Let go of what the frame holds, as CPython does at a generator's end."""
         self.finished = True
+        self.frame.handled = None
         self.frame.slots.clear()
         self.frame.stack.clear()
 
@@ -163,6 +164,10 @@ class GeneratorValue:
     def _raise_inside(self, error: BaseException) -> Value:
         frame = self.frame
         frame.back, self.machine.frame = self.machine.frame, frame
+        # The generator's own handled exception becomes the context, the caller's does not.
+        if frame.handled is not None:
+            self.machine.set_context(error)
+        self.machine.settle(error, keeps_traceback=False)
         is_unhandled = True
         try:
             self.machine.unwind(frame, error)
@@ -194,8 +199,10 @@ class GeneratorValue:
         if method is None:
             return self._raise_inside(error)
         self.running = True
+        frame, machine = self.frame, self.machine
+        frame.back, machine.frame = machine.frame, frame
         try:
-            is_finished = False
+            is_finished, failure = False, None
             produced = world.call(method, () if name == "close" else (error,), {})
         except StopIteration as stopped:
             is_finished = True
@@ -203,11 +210,12 @@ class GeneratorValue:
         except TracingStopped:
             raise
         except BaseException as raised:
-            failure = raised
-            self.running = False
-            return self._raise_inside(failure)
+            is_finished, failure = False, raised
         finally:
+            machine.frame = frame.back
             self.running = False
+        if failure is not None:
+            return self._raise_inside(failure)
         if name == "close":
             return self._raise_inside(error)
         if not is_finished:
@@ -236,6 +244,7 @@ class GeneratorValue:
         try:
             self.throw(GeneratorExit())
         except GeneratorExit:
+            self.machine.settled = None
             return None
         except StopIteration as stopped:
             return stopped.value if sys.version_info >= (3, 13) else None
@@ -253,8 +262,15 @@ def make_exception(world: Any, kind: Any, value: Any = None) -> BaseException:
         raise TypeError(f"exceptions must be classes or instances deriving from BaseException, not {name}")
     if isinstance(value, kind):
         return value
-    made = world.call(kind, () if value is None else value if isinstance(value, tuple) else (value,), {})
+    arguments = () if value is None else value if isinstance(value, tuple) else (value,)
+    try:
+        made = world.call(kind, arguments, {})
+    except TracingStopped:
+        raise
+    except BaseException as error:
+        # An error of the construction is what is thrown.
+        return error
     if not isinstance(made, BaseException):
         name = type(made).__name__
-        raise TypeError(f"calling {kind!r} should have returned an instance of BaseException, not {name}")
+        return TypeError(f"calling {kind!r} should have returned an instance of BaseException, not {name}")
     return made

@@ -6,6 +6,7 @@ asked of a `World`; everything here is plain Python semantics.
 
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any
 
@@ -32,6 +33,14 @@ def decode_cached(code: types.CodeType, handlers: dict[str, Handler]) -> Decoded
     return found
 
 
+def make_traceback() -> types.TracebackType:
+    """A traceback without the machine's frames: they would keep what the program has let go of."""
+    return types.TracebackType(None, NO_FRAME, 0, 1)
+
+
+NO_FRAME = sys._getframe()
+
+
 class Machine:
     """Runs Python functions on real objects. `world` decides what lies outside the program.
 
@@ -48,6 +57,7 @@ class Machine:
         self.pause_at = -1
         self.depth = 0
         self.settled: BaseException | None = None
+        self.keeps_traceback = False
         self.settled_traceback: types.TracebackType | None = None
         self.births: dict[int, int] = {}
         """At which step of the root a generator or class was made, by identity."""
@@ -90,7 +100,9 @@ class Machine:
         try:
             while True:
                 try:
-                    return advance(frame)
+                    outcome = advance(frame)
+                    self.settled = None
+                    return outcome
                 except TracingPaused:
                     raise
                 except TracingStopped as stopped:
@@ -99,7 +111,10 @@ class Machine:
                 except BaseException as error:
                     raised = error
                 # Outside the handler: what runs next must not get our error as its implicit context.
-                self.unwind(frame, raised)
+                try:
+                    self.unwind(frame, raised)
+                finally:
+                    del raised
         finally:
             self.frame = frame.back
             self.depth -= 1
@@ -134,10 +149,12 @@ class Machine:
 
     def unwind(self, frame: Frame, error: BaseException) -> None:
         """Continue at the handler of `error` in `frame`, or raise it further."""
-        if error is self.settled:
+        if error is not self.settled:
+            self.set_context(error)
+        if error is self.settled and self.keeps_traceback:
             error.__traceback__ = self.settled_traceback
         else:
-            self.set_context(error)
+            error.__traceback__ = make_traceback()
         index = frame.position - 1
         entry = frame.decoded.find_range(index)
         if entry is None:
@@ -159,9 +176,10 @@ class Machine:
             frame = frame.back
         return None
 
-    def settle(self, error: BaseException) -> None:
-        """`error` is about to travel on as it is: neither its context nor its traceback change."""
+    def settle(self, error: BaseException, keeps_traceback: bool = True) -> None:
+        """`error` is about to travel on as it is: neither its context nor, mostly, its traceback change."""
         self.settled = error
+        self.keeps_traceback = keeps_traceback
         self.settled_traceback = error.__traceback__
 
     def set_context(self, error: BaseException, is_raised: bool = False) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import builtins
 import sys
 import types
 from typing import Any
 
 from lamina.capture.machine.code import Handler, Instruction
 from lamina.capture.machine.frame import Frame
-from lamina.capture.machine.signals import NULL, Value, stop
-from lamina.capture.opcodes.containers import take
+from lamina.capture.machine.signals import MISSING, NULL, Value, stop
+from lamina.capture.opcodes.containers import name_callable, take
 from lamina.capture.values.iteration import unpack
 
 DEFAULTS, KEYWORD_DEFAULTS, ANNOTATIONS, CLOSURE = 1, 2, 4, 8
@@ -60,12 +59,14 @@ def call_function_ex(machine: Any, frame: Frame, instruction: Instruction) -> in
     else:
         callee = frame.stack.pop()
         frame.stack.pop()
-    if not hasattr(type(arguments), "__iter__"):
-        name = getattr(callee, "__qualname__", str(callee))
-        raise TypeError(f"{name}() argument after * must be an iterable, not {type(arguments).__name__}")
-    if any(type(key) is not str for key in keywords):
+    if not hasattr(type(arguments), "__iter__") and not hasattr(type(arguments), "__getitem__"):
+        kind = type(arguments).__name__
+        raise TypeError(f"{name_callable(callee)} argument after * must be an iterable, not {kind}")
+    if not all(isinstance(key, str) for key in keywords):
         raise TypeError("keywords must be strings")
-    frame.stack.append(machine.world.call(callee, tuple(unpack(machine.world, arguments)), keywords))
+    if type(arguments) is not tuple:
+        arguments = tuple(unpack(machine.world, arguments))
+    frame.stack.append(machine.world.call(callee, arguments, keywords))
     return None
 
 
@@ -116,7 +117,10 @@ def set_function_attribute(machine: Any, frame: Frame, instruction: Instruction)
 
 
 def load_build_class(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    frame.stack.append(builtins.__build_class__)
+    found = machine.world.find_name(frame.builtins, "__build_class__")
+    if found is MISSING:
+        raise NameError("__build_class__ not found")
+    frame.stack.append(found)
     return None
 
 

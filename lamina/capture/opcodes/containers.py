@@ -87,6 +87,15 @@ def set_update(machine: Any, frame: Frame, instruction: Instruction) -> int | No
     return None
 
 
+def name_callable(callee: Value) -> str:
+    """How CPython's messages about a call name the callable."""
+    name = getattr(callee, "__qualname__", None)
+    if name is None:
+        return str(callee)
+    module = getattr(callee, "__module__", None)
+    return f"{name}()" if module is None or module == "builtins" else f"{module}.{name}()"
+
+
 def read_mapping(machine: Any, mapping: Value) -> dict[Value, Value]:
     """The entries of any mapping, read as `dict.update` reads it."""
     world = machine.world
@@ -108,12 +117,12 @@ def dict_merge(machine: Any, frame: Frame, instruction: Instruction) -> int | No
     mapping = frame.stack.pop()
     target = frame.stack[-instruction.arg]
     callee = frame.stack[-instruction.arg - (3 if NULL_ABOVE_CALLABLE else 2)]
-    name = getattr(callee, "__qualname__", None) or str(callee)
+    name = name_callable(callee)
     if find_in_type(type(mapping), "keys") is MISSING:
-        raise TypeError(f"{name}() argument after ** must be a mapping, not {type(mapping).__name__}")
+        raise TypeError(f"{name} argument after ** must be a mapping, not {type(mapping).__name__}")
     for key, value in read_mapping(machine, mapping).items():
         if key in target:
-            raise TypeError(f"{name}() got multiple values for keyword argument {key!r}")
+            raise TypeError(f"{name} got multiple values for keyword argument {key!r}")
         target[key] = value
     return None
 

@@ -7,7 +7,7 @@ from typing import Any
 from lamina.capture.machine.code import Handler, Instruction
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.signals import MISSING, Value, stop
-from lamina.capture.values.attributes import find_in_type
+from lamina.capture.values.attributes import find_in_type, load_special
 
 
 def make_raised(machine: Any, value: Value) -> BaseException:
@@ -38,19 +38,21 @@ def raise_varargs(machine: Any, frame: Frame, instruction: Instruction) -> int |
             raise TypeError("exception causes must derive from BaseException")
         error.__cause__ = None if cause is None else make_raised(machine, cause)
     machine.set_context(error, is_raised=True)
-    machine.settle(error)
+    machine.settle(error, keeps_traceback=False)
     raise error
 
 
 def push_exc_info(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     error = frame.stack.pop()
     frame.stack += (frame.handled, error)
+    machine.settled = None
     frame.handled = error
     return None
 
 
 def pop_except(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     frame.handled = frame.stack.pop()
+    machine.settled = None
     return None
 
 
@@ -83,8 +85,8 @@ def before_with(machine: Any, frame: Frame, instruction: Instruction) -> int | N
             hint = " (missed __exit__ method)" if name == "__exit__" else ""
             raise TypeError(f"{kind.__name__!r} object does not support the context manager protocol{hint}")
     world = machine.world
-    leave = world.load_attribute(manager, "__exit__")
-    enter = world.load_attribute(manager, "__enter__")
+    enter = load_special(world, manager, "__enter__")
+    leave = load_special(world, manager, "__exit__")
     frame.stack.append(leave)
     frame.stack.append(world.call(enter, (), {}))
     return None
@@ -135,7 +137,7 @@ def split_group(machine: Any, error: Value, kinds: Value) -> tuple[Value, Value]
     return parts[0], parts[1]
 
 
-def join_raised(caught: BaseException, errors: list[Value]) -> BaseException | None:
+def join_raised(caught: BaseException, errors: list[Value]) -> Value:
     """What is raised behind the `except*` clauses: what they raised, and what nobody took."""
     given = [error for error in errors if error is not None]
     if not isinstance(caught, BaseExceptionGroup) or not given:
@@ -146,6 +148,8 @@ def join_raised(caught: BaseException, errors: list[Value]) -> BaseException | N
     kept = caught.subgroup(lambda error: id(error) in leaves) if leaves else None
     if not raised:
         return kept
+    if len(raised) == 1 and kept is None:
+        return raised[0]
     return BaseExceptionGroup("", raised if kept is None else [*raised, kept])
 
 

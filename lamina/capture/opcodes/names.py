@@ -138,29 +138,22 @@ def delete_deref(machine: Any, frame: Frame, instruction: Instruction) -> int | 
 
 
 def load_classderef(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    assert frame.names is not None
-    if instruction.argval in frame.names:
-        frame.stack.append(frame.names[instruction.argval])
-    else:
-        frame.stack.append(read_cell(machine, frame, instruction))
+    found = machine.world.find_name(frame.names, instruction.argval)
+    frame.stack.append(read_cell(machine, frame, instruction) if found is MISSING else found)
     return None
 
 
 def load_from_dict_or_deref(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    names = frame.stack.pop()
-    if instruction.argval in names:
-        frame.stack.append(names[instruction.argval])
-    else:
-        frame.stack.append(read_cell(machine, frame, instruction))
+    found = machine.world.find_name(frame.stack.pop(), instruction.argval)
+    frame.stack.append(read_cell(machine, frame, instruction) if found is MISSING else found)
     return None
 
 
 def load_from_dict_or_globals(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    names = frame.stack.pop()
-    if instruction.argval in names:
-        frame.stack.append(names[instruction.argval])
-    else:
-        frame.stack.append(machine.world.load_global(frame, instruction.argval))
+    found = machine.world.find_name(frame.stack.pop(), instruction.argval)
+    if found is MISSING:
+        found = machine.world.load_global(frame, instruction.argval)
+    frame.stack.append(found)
     return None
 
 
@@ -170,7 +163,7 @@ def load_locals(machine: Any, frame: Frame, instruction: Instruction) -> int | N
 
 
 def load_name(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    found = MISSING if frame.names is None else frame.names.get(instruction.argval, MISSING)
+    found = MISSING if frame.names is None else machine.world.find_name(frame.names, instruction.argval)
     if found is MISSING:
         found = machine.world.load_global(frame, instruction.argval)
     frame.stack.append(found)
@@ -187,15 +180,20 @@ def store_name(machine: Any, frame: Frame, instruction: Instruction) -> int | No
 
 
 def delete_name(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    if frame.names is None or instruction.argval not in frame.names:
-        raise NameError(f"name {instruction.argval!r} is not defined", name=instruction.argval)
-    del frame.names[instruction.argval]
-    return None
+    name = instruction.argval
+    if frame.names is not None:
+        try:
+            machine.world.delete_item(frame.names, name)
+            return None
+        except KeyError:
+            pass
+    raise NameError(f"name {name!r} is not defined", name=name)
 
 
 def setup_annotations(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    if frame.names is not None and "__annotations__" not in frame.names:
-        frame.names["__annotations__"] = {}
+    names = frame.names
+    if names is not None and machine.world.find_name(names, "__annotations__") is MISSING:
+        machine.world.set_item(names, "__annotations__", {})
     return None
 
 

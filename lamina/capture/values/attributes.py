@@ -7,6 +7,7 @@ world, which records guards for objects from outside.
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from typing import Any
 
@@ -22,6 +23,9 @@ PURE_DESCRIPTORS = (
     functools._lru_cache_wrapper,
 )
 """C-level descriptors whose binding only makes a bound method."""
+
+BINDS_TWICE = sys.version_info < (3, 13)
+"""Until 3.12 a classmethod binds the descriptor that it wraps."""
 
 _find_cache: dict[type, bool] = {}
 
@@ -88,8 +92,17 @@ def call_method(world: Any, method: Value, owner: Value, *arguments: Value) -> V
         kind = type(owner)
         bound = world.bind_descriptor(method, kind, getattr(method, "__name__", ""), owner, kind)
         return world.call(bound, arguments, {})
+    if owner is None:
+        return world.call(method, (owner, *arguments), {})
     bound = method.__get__(owner, type(owner)) if hasattr(type(method), "__get__") else method
     return world.call(bound, arguments, {})
+
+
+def load_special(world: Any, owner: Value, name: str) -> Value:
+    """A special method of `owner` bound to it: found in its class, or MISSING."""
+    kind = type(owner)
+    raw, holder = find_with_owner(kind, name)
+    return MISSING if raw is MISSING else world.bind_descriptor(raw, holder, name, owner, kind)
 
 
 def find_with_owner(kind: type, name: str) -> tuple[Value, type]:
@@ -172,7 +185,10 @@ def bind_descriptor(world: Any, raw: Value, holder: type, name: str, owner: Valu
     if raw_kind is types.FunctionType:
         return raw if owner is None else types.MethodType(raw, owner)
     if raw_kind is classmethod:
-        return types.MethodType(raw.__func__, kind)
+        function = raw.__func__
+        if BINDS_TWICE and type(function) is not types.FunctionType and hasattr(type(function), "__get__"):
+            return world.bind_descriptor(function, holder, name, kind, kind)
+        return types.MethodType(function, kind)
     if raw_kind is staticmethod:
         return raw.__func__
     getter = find_in_type(raw_kind, "__get__")

@@ -5,14 +5,19 @@ Calls that do not fit the builtin's signature go to the builtin itself, which wo
 """
 
 from __future__ import annotations
+import __future__
 
 import functools
+import gc
 import operator
+import signal
 import sys
+import traceback
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Any
 
+from lamina.capture.machine.frame_view import FrameView, view_frame
 from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.values import attributes, operators, texts
@@ -25,7 +30,7 @@ from lamina.capture.values.attributes import (
 )
 from lamina.capture.values.class_making import CLASS_MAKING
 from lamina.capture.values.conversions import CONVERSIONS, Arguments, Keywords, Model
-from lamina.capture.values.functional import FUNCTIONAL, METHODS, consume_iterables
+from lamina.capture.values.functional import FUNCTIONAL, METHODS, MethodModel, consume_iterables
 from lamina.capture.values.iteration import SequenceIterator, as_native_iterable
 
 
@@ -142,7 +147,11 @@ def model_callable(world: Any, arguments: Arguments, keywords: Keywords) -> Valu
 def model_vars(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     if not arguments:
         return model_locals(world, arguments, keywords)
-    return world.load_attribute(arguments[0], "__dict__")
+    try:
+        return world.load_attribute(arguments[0], "__dict__")
+    except AttributeError:
+        pass
+    raise TypeError("vars() argument must have __dict__ attribute")
 
 
 def model_locals(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -184,6 +193,18 @@ def forbid(code: str, what: str, hint: str = "") -> Model:
     return model
 
 
+def model_getframe(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    world.check_text("sys._getframe")
+    depth = arguments[0] if arguments else 0
+    if not isinstance(depth, int) or depth < 0:
+        stop("frames", f"sys._getframe of {depth!r}")
+    return view_frame(world.machine.frame, depth)
+
+
+def ignore(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """`traceback.clear_frames`: the frames behind a traceback are not the program's."""
+
+
 def delegate_operator(symbol: str) -> Model:
     def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
         return world.binary(symbol, *arguments)
@@ -208,7 +229,10 @@ def model_contains(world: Any, arguments: Arguments, keywords: Keywords) -> Valu
 
 def model_dir(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     if not arguments:
-        return sorted(model_locals(world, arguments, keywords))
+        names = model_locals(world, arguments, keywords)
+        if type(names) is not dict:
+            names = as_native_iterable(world, world.call(world.load_attribute(names, "keys"), (), {}))
+        return sorted(names)
     method = find_in_type(type(arguments[0]), "__dir__")
     if not is_python_method(method) or is_native_type(type(arguments[0])):
         return world.call_native(dir, arguments, keywords)
@@ -216,12 +240,10 @@ def model_dir(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     return world.call(sorted, (names,), {})
 
 
-def model_dict_update(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+def update_dict(world: Any, native: Any, owner: Value, arguments: Arguments, keywords: Keywords) -> Value:
     """`dict.update` and `dict.__init__`: a mapping is read in the machine."""
-    owner, *rest = arguments
-    if len(rest) != 1:
-        return world.call_native_method(owner, "update", tuple(rest), keywords)
-    return world.call_native_method(owner, "update", (as_native_mapping(world, rest[0]),), keywords)
+    taken = tuple(as_native_mapping(world, value) for value in arguments)
+    return world.call_native(native, taken, keywords)
 
 
 def model_dict(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -258,15 +280,16 @@ def run_text(native: Any, mode: str) -> Model:
             return world.call_native(native, arguments, keywords)
         if len(names) == 2 and names[1] is not None:
             local_names = names[1]
-        elif global_names is frame.global_names and not names:
+            if not hasattr(type(local_names), "__getitem__"):
+                return world.call_native(native, arguments, keywords)
+        elif not names or names[0] is None:
             local_names = model_locals(world, (), {})
         else:
             local_names = global_names
-        code = (
-            compile(source.strip(" \t") if mode == "eval" else source, "<string>", mode)
-            if isinstance(source, str)
-            else source
-        )
+        code: Any = source
+        if isinstance(source, str):
+            flags = frame.code.co_flags & FUTURES
+            code = compile(source.strip(" \t") if mode == "eval" else source, "<string>", mode, flags, True)
         if code.co_freevars:
             return world.call_native(native, arguments, keywords)
         global_names.setdefault("__builtins__", frame.builtins)
@@ -276,7 +299,11 @@ def run_text(native: Any, mode: str) -> Model:
     return model
 
 
-INTERPRETER = ("setrecursionlimit", "settrace", "setprofile", "getrefcount", "_getframe", "_current_frames")
+FUTURES = functools.reduce(
+    operator.or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+)
+"""The flags of code that what it compiles inherits."""
+INTERPRETER = ("setrecursionlimit", "settrace", "setprofile", "getrefcount", "_current_frames")
 
 MODELS: dict[Any, Model] = {
     **CONVERSIONS,
@@ -306,12 +333,21 @@ MODELS: dict[Any, Model] = {
     locals: model_locals,
     globals: model_globals,
     sys.exc_info: model_exc_info,
+    sys._getframe: model_getframe,
     eval: run_text(eval, "eval"),
     exec: run_text(exec, "exec"),
     **{
         getattr(sys, name): forbid("frames", f"sys.{name} is about the interpreter's own frames")
         for name in INTERPRETER
     },
+    sys.excepthook: forbid("frames", "sys.excepthook prints the frames of a traceback"),
+    **{
+        getattr(gc, name): forbid("frames", f"gc.{name} looks at all objects, the machine's among them")
+        for name in ("get_objects", "get_referrers", "get_referents")
+    },
+    signal.raise_signal: forbid("signal", "a signal interrupts the machine wherever it is"),
+    signal.setitimer: forbid("signal", "a signal interrupts the machine wherever it is"),
+    traceback.clear_frames: ignore,
     breakpoint: forbid("breakpoint", "breakpoint() stops in a debugger", "remove it or call eagerly"),
     input: forbid("input", "input() reads from outside", "read the value before the compiled call"),
     functools.cached_property.__get__: model_cached_property,
@@ -324,14 +360,35 @@ MODELS: dict[Any, Model] = {
 if hasattr(sys, "exception"):
     MODELS[sys.exception] = model_exception
 
-METHOD_MODELS: dict[tuple[type, str], Model] = {
+METHOD_MODELS: dict[tuple[type, str], MethodModel] = {
     **METHODS,
     **texts.METHODS,
-    (dict, "update"): model_dict_update,
-    (dict, "__init__"): model_dict_update,
+    (dict, "update"): update_dict,
+    (dict, "__init__"): update_dict,
+    (OrderedDict, "update"): update_dict,
+    (OrderedDict, "__init__"): update_dict,
 }
-"""Models of bound methods of builtin types, by (type, name); called with the owner first."""
-MODELS.update({getattr(kind, name): model for (kind, name), model in METHOD_MODELS.items()})
+"""Models of bound methods of builtin types, by (type, name)."""
+
+
+def unbind(kind: type, native: Any, method: MethodModel) -> Model:
+    """The model of a method that is called on the class, with its owner as the first argument."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        if not arguments or not isinstance(arguments[0], kind):
+            return world.call_native(native, arguments, keywords)
+        owner = arguments[0]
+        return method(world, native.__get__(owner, type(owner)), owner, arguments[1:], keywords)
+
+    return model
+
+
+MODELS.update(
+    {
+        getattr(kind, name): unbind(kind, getattr(kind, name), method)
+        for (kind, name), method in METHOD_MODELS.items()
+    }
+)
 
 ARITY: dict[Any, tuple[int, int]] = {
     **dict.fromkeys((any, all, len, repr, ascii, callable, sys.exc_info), (1, 1)),
@@ -349,10 +406,11 @@ ARITY: dict[Any, tuple[int, int]] = {
     **dict.fromkeys((locals, globals), (0, 0)),
     getattr: (2, 3),
     functools.reduce: (2, 3),
+    super: (0, 2),
     sum: (1, 2),
     sorted: (1, 1),
-    list.sort: (1, 1),
     sys.exc_info: (0, 0),
+    sys._getframe: (0, 1),
     type.__call__: (1, 99),
     eval: (1, 3),
     exec: (1, 3),
@@ -371,6 +429,7 @@ def fits(native: Any, arguments: Arguments, keywords: Keywords) -> bool:
 
 NATIVE_FACES: dict[type, type] = {
     GeneratorValue: types.GeneratorType,
+    FrameView: types.FrameType,
     SequenceIterator: type(iter(texts.OldSequence())),
 }
 """Types of the machine's own values and what `type()` says of them."""

@@ -110,7 +110,9 @@ def construct_plainly(world: Any, kind: type, arguments: Arguments, keywords: Ke
     if is_python_method(maker):
         if type(maker) is not staticmethod and type(maker) is not types.FunctionType:
             maker = world.load_attribute(kind, "__new__")
-        made = world.call(getattr(maker, "__func__", maker), (kind, *arguments), keywords)
+        if type(maker) is staticmethod:
+            maker = maker.__func__
+        made = world.call(maker, (kind, *arguments), keywords)
     elif not is_python_method(initializer) and not issubclass(kind, type):
         # C-level construction and initialisation: one native call does both.
         return world.call_native(kind, arguments, keywords)

@@ -8,7 +8,7 @@ import dataclasses
 import types
 from typing import Any
 
-from lamina.capture.machine.signals import MISSING, UNBOUND, Value
+from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.values import attributes
 from lamina.capture.values.calls import construct_plainly
 from lamina.capture.values.conversions import Arguments, Keywords, Model
@@ -118,7 +118,10 @@ def model_type_call(world: Any, arguments: Arguments, keywords: Keywords) -> Val
 
 
 def model_type_getattribute(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return attributes.load_class_attribute(world, *arguments)
+    owner, name = arguments
+    if not isinstance(owner, type) or not isinstance(name, str):
+        return world.call_native(type.__getattribute__, arguments, keywords)
+    return attributes.load_class_attribute(world, owner, name)
 
 
 def model_namedtuple(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -137,9 +140,19 @@ def run_natively(function: Any) -> Model:
     return model
 
 
+def make_function(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """`types.FunctionType(...)`, which takes the builtins of the frame if the globals have none."""
+    frame_builtins = world.machine.frame.builtins
+    names = arguments[1] if len(arguments) > 1 else keywords.get("globals")
+    if isinstance(names, dict) and "__builtins__" not in names and frame_builtins is not vars(builtins):
+        stop("builtins", "a function is made where the builtins are not the usual ones")
+    return world.call_native(types.FunctionType, arguments, keywords)
+
+
 CLASS_MAKING: dict[Any, Model] = {
     builtins.__build_class__: model_build_class,
     type: model_type,
+    types.FunctionType: make_function,
     type.__call__: model_type_call,
     type.__new__: make_type,
     type.__getattribute__: model_type_getattribute,

@@ -25,6 +25,8 @@ def ask(world: Any, native: Any, names: tuple[str, ...], value: Value) -> Value:
     if not is_native_type(type(value)):
         for name in names:
             method = find_in_type(type(value), name)
+            if name == "__index__" and isinstance(value, int):
+                break
             if is_python_method(method):
                 return native(answer(name, call_method(world, method, value)))
             if method is not MISSING:

@@ -14,6 +14,9 @@ from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.iteration import as_native_callable, as_native_iterable
 from lamina.capture.values.operators import compares_in_python, find_equal
 
+MethodModel = Callable[[Any, Any, Value, Arguments, Keywords], Value]
+"""Takes (world, bound method, its owner, arguments, keywords)."""
+
 
 def consume_iterables(native: Any) -> Model:
     """Arguments are iterated by C code: hand them over in a native form."""
@@ -213,35 +216,36 @@ FUNCTIONAL: dict[Any, Model] = {
 }
 
 
-# methods of containers
+# methods of containers: models get the method itself and its owner
 
 
-def consume_method(native: Any) -> Model:
-    """A method whose further arguments C code iterates."""
-
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        owner, *rest = arguments
-        taken = tuple(as_native_iterable(world, value) for value in rest)
-        return world.call_native_method(owner, native.__name__, taken, keywords)
-
-    return model
+def consume_iterables_of_method(
+    world: Any, native: Any, owner: Value, arguments: Arguments, keywords: Keywords
+) -> Value:
+    """A method whose arguments C code iterates."""
+    taken = tuple(as_native_iterable(world, value) for value in arguments)
+    return world.call_native(native, taken, keywords)
 
 
-def search_method(native: Any, search: Callable[[Any, Arguments], Value]) -> Model:
+def search_with(search: Callable[[Any, Any, Value], Value]) -> MethodModel:
     """index, count, remove: Python-level equality runs in the machine."""
 
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        owner, *rest = arguments
-        elements = (*owner, *rest[:1])
-        if len(rest) == 1 and not keywords and any(not is_native_type(type(item)) for item in elements):
-            return search(world, arguments)
-        return world.call_native_method(owner, native.__name__, tuple(rest), keywords)
+    def model(world: Any, native: Any, owner: Value, arguments: Arguments, keywords: Keywords) -> Value:
+        is_simple = len(arguments) == 1 and not keywords
+        if is_simple and any(not is_native_type(type(item)) for item in (*owner, *arguments)):
+            return search(world, owner, arguments[0])
+        return world.call_native(native, arguments, keywords)
 
     return model
 
 
-def search_index(world: Any, arguments: Arguments) -> int:
-    owner, item = arguments
+def sort_list(world: Any, native: Any, owner: Value, arguments: Arguments, keywords: Keywords) -> Value:
+    if arguments:
+        return world.call_native(native, arguments, keywords)
+    return model_list_sort(world, (owner,), keywords)
+
+
+def search_index(world: Any, owner: Any, item: Value) -> int:
     for index, element in enumerate(owner):
         if find_equal(world, (element,), item):
             return index
@@ -249,13 +253,11 @@ def search_index(world: Any, arguments: Arguments) -> int:
     raise ValueError(f"{item!r} is not in deque" if isinstance(owner, deque) else what)
 
 
-def search_count(world: Any, arguments: Arguments) -> int:
-    owner, item = arguments
+def search_count(world: Any, owner: Any, item: Value) -> int:
     return sum(find_equal(world, (element,), item) for element in owner)
 
 
-def search_remove(world: Any, arguments: Arguments) -> None:
-    owner, item = arguments
+def search_remove(world: Any, owner: Any, item: Value) -> None:
     for index, element in enumerate(owner):
         if find_equal(world, (element,), item):
             del owner[index]
@@ -263,30 +265,43 @@ def search_remove(world: Any, arguments: Arguments) -> None:
     raise ValueError("list.remove(x): x not in list")
 
 
-METHODS: dict[tuple[type, str], Model] = {
-    (list, "sort"): model_list_sort,
-    **{(list, name): consume_method(getattr(list, name)) for name in ("extend", "__init__", "__iadd__")},
-    **{(kind, "join"): consume_method(kind.join) for kind in (str, bytes, bytearray)},
-    **{(deque, name): consume_method(getattr(deque, name)) for name in ("extend", "extendleft", "__init__")},
-    **{
-        (kind, name): consume_method(getattr(kind, name))
-        for kind in (set, frozenset)
-        for name in ("union", "intersection", "difference", "symmetric_difference", "issubset", "issuperset")
-    },
-    **{
-        (set, name): consume_method(getattr(set, name))
-        for name in (
-            "update",
-            "intersection_update",
-            "difference_update",
-            "symmetric_difference_update",
-            "__init__",
-        )
-    },
-    (list, "index"): search_method(list.index, search_index),
-    (tuple, "index"): search_method(tuple.index, search_index),
-    (list, "count"): search_method(list.count, search_count),
-    (tuple, "count"): search_method(tuple.count, search_count),
-    (list, "remove"): search_method(list.remove, search_remove),
+CONSUMING: dict[type, tuple[str, ...]] = {
+    list: ("extend", "__init__", "__iadd__"),
+    str: ("join",),
+    bytes: ("join",),
+    bytearray: ("join", "extend"),
+    deque: ("extend", "extendleft", "__init__"),
+    set: (
+        "union",
+        "intersection",
+        "difference",
+        "symmetric_difference",
+        "issubset",
+        "issuperset",
+        "isdisjoint",
+        "update",
+        "intersection_update",
+        "difference_update",
+        "symmetric_difference_update",
+        "__init__",
+    ),
+    frozenset: (
+        "union",
+        "intersection",
+        "difference",
+        "symmetric_difference",
+        "issubset",
+        "issuperset",
+        "isdisjoint",
+    ),
 }
-"""Models of methods of builtin types, called with the owner first."""
+METHODS: dict[tuple[type, str], MethodModel] = {
+    **{(kind, name): consume_iterables_of_method for kind, names in CONSUMING.items() for name in names},
+    (list, "sort"): sort_list,
+    (list, "index"): search_with(search_index),
+    (tuple, "index"): search_with(search_index),
+    (list, "count"): search_with(search_count),
+    (tuple, "count"): search_with(search_count),
+    (list, "remove"): search_with(search_remove),
+}
+"""Models of methods of builtin types."""

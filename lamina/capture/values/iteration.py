@@ -142,7 +142,8 @@ def as_native_iterable(world: Any, iterable: Value) -> Value:
     if not is_python_method(method) and not is_old_sequence:
         return iterable
     iterator = iterate(world, iterable)
-    if is_native_type(type(iterator)) and find_in_type(kind, "__len__") is MISSING:
+    has_length = any(find_in_type(kind, name) is not MISSING for name in ("__len__", "__length_hint__"))
+    if is_native_type(type(iterator)) and not has_length:
         return iterator
     return MachineIterator(world, iterator, iterable)
 
@@ -154,7 +155,7 @@ PYTHON_CALLABLES = (types.FunctionType, types.MethodType, types.GenericAlias, st
 def as_native_callable(world: Any, function: Value) -> Value:
     """`function` in a form that C code can call without leaving the machine."""
     kind = type(function)
-    if function is None or kind is MachineCallable:
+    if kind is MachineCallable or not callable(function):
         return function
     if not kind.__flags__ & HEAP_TYPE and not isinstance(function, PYTHON_CALLABLES):
         is_plain = getattr(function, "__module__", None) in ("builtins", "_operator", "math")

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import collections
 import operator
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from lamina.capture.machine.signals import MISSING, Value
-from lamina.capture.values.attributes import call_method, find_in_type, is_native_type, is_python_method
+from lamina.capture.values.attributes import (
+    call_method,
+    find_in_type,
+    is_native_type,
+    is_python_method,
+    load_special,
+)
 from lamina.capture.values.stand_ins import answer
 
 Operator = Callable[[Any, Any], Any]
@@ -137,13 +144,18 @@ def apply_with_reflection(
     attempts = [(first, left, right), (second, right, left)]
     if right_kind is left_kind:
         attempts.pop()
-    elif issubclass(right_kind, left_kind) and second is not find_in_type(left_kind, reflected):
+    elif is_subtype(right_kind, left_kind) and second is not find_in_type(left_kind, reflected):
         attempts.reverse()
     for method, owner, other in attempts:
         result = attempt(world, method, owner, other)
         if result is not NotImplemented:
             return result
     return fail_natively(failing, left, right)
+
+
+def is_subtype(kind: type, base: type) -> bool:
+    """Whether `base` is really among the bases of `kind`, whatever `issubclass` is told."""
+    return base in type.__dict__["__mro__"].__get__(kind)
 
 
 class _Bare:
@@ -163,7 +175,7 @@ def compare(world: Any, symbol: str, left: Value, right: Value) -> Value:
     if is_native_type(left_kind) and is_native_type(right_kind):
         return world.apply_native(native, left, right)
     attempts = [(name, left, right), (reflected, right, left)]
-    if right_kind is not left_kind and issubclass(right_kind, left_kind):
+    if right_kind is not left_kind and is_subtype(right_kind, left_kind):
         attempts.reverse()
     if not any(compares_in_python(type(owner), method) for method, owner, _ in attempts):
         return world.apply_native(native, left, right)
@@ -190,9 +202,20 @@ def attempt_comparison(world: Any, name: str, owner: Value, other: Value) -> Val
     """One attempt of a comparison; object's `__ne__` asks `__eq__` in the machine."""
     method = find_in_type(type(owner), name)
     if method is not object.__ne__:
+        if is_python_method(method) and type(method) is not types.FunctionType:
+            return attempt_bound(world, name, owner, other)
         return attempt(world, method, owner, other)
     result = attempt(world, find_in_type(type(owner), "__eq__"), owner, other)
     return result if result is NotImplemented else not world.truth(result)
+
+
+def attempt_bound(world: Any, name: str, owner: Value, other: Value) -> Value:
+    """A comparison by what a descriptor gives: an error of the descriptor counts as no method."""
+    try:
+        bound = load_special(world, owner, name)
+    except Exception:
+        return NotImplemented
+    return world.call(bound, (other,), {})
 
 
 def apply_unary(world: Any, name: str, operand: Value) -> Value:
@@ -290,7 +313,7 @@ def get_dict_item(world: Any, container: dict[Value, Value], key: Value) -> Valu
 
 def as_index(world: Any, container: Value, key: Value) -> Value:
     """A subscript of a sequence: a Python-level `__index__` runs in the machine."""
-    if is_native_type(type(key)) or not isinstance(container, SEQUENCES):
+    if is_native_type(type(key)) or isinstance(key, int) or not isinstance(container, SEQUENCES):
         return key
     method = find_in_type(type(key), "__index__")
     return answer("__index__", call_method(world, method, key)) if is_python_method(method) else key

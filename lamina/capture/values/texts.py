@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _string  # type: ignore[import-not-found]
+import re
 from typing import Any
 
 from lamina.capture.machine.signals import Value
@@ -44,22 +45,31 @@ def as_printable(world: Any, value: Value) -> Value:
     """`value`, or what prints like it."""
     if not prints_in_python(value):
         return value
-    name = type(value).__name__
-    for number in ("__int__", "__float__", "__index__"):
-        if is_python_method(find_in_type(type(value), number)):
-            return value
-    return type(name, (Printed,), {"__machine_native__": True})(world, value)
+    return type(type(value).__name__, (Printed,), {"__machine_native__": True})(world, value)
 
 
-def printf(world: Any, values: Value) -> Value:
-    """The right operand of `template % values` with its objects made printable."""
-    if type(values) is tuple:
-        return tuple(as_printable(world, value) for value in values)
+FIELD = re.compile(r"%(?:\((.*?)\))?[#0\- +]*(\*|\d+)?(?:\.(\*|\d+)?)?[hlL]?(.)", re.DOTALL)
+
+
+def printf(world: Any, template: Value, values: Value) -> Value:
+    """The right operand of `template % values`, made printable where the template prints a text of it."""
+    text = template.decode("latin1") if isinstance(template, bytes) else template
     if type(values) is dict:
-        return {key: as_printable(world, value) for key, value in values.items()}
-    if isinstance(values, (tuple, dict)) or hasattr(type(values), "__getitem__"):
+        other = {name for name, _, _, sign in FIELD.findall(text) if sign not in "rsa%"}
+        return {key: value if key in other else as_printable(world, value) for key, value in values.items()}
+    is_tuple = isinstance(values, tuple)
+    if not is_tuple and (isinstance(values, dict) or hasattr(type(values), "__getitem__")):
         return values
-    return as_printable(world, values)
+    given = list(values) if is_tuple else [values]
+    index = 0
+    for _, width, precision, sign in FIELD.findall(text):
+        if sign == "%":
+            continue
+        index += (width == "*") + (precision == "*")
+        if sign in "rsa" and index < len(given):
+            given[index] = as_printable(world, given[index])
+        index += 1
+    return tuple(given) if is_tuple else given[0]
 
 
 class Numbering:
@@ -106,7 +116,8 @@ def format_text(
                 raise ValueError("Max string recursion exceeded")
             specification = format_text(world, specification, arguments, keywords, numbering)
         parts.append(world.format_value(value, specification))
-    return "".join(parts)
+    filled = [part for part in parts if part]
+    return filled[0] if len(filled) == 1 else "".join(filled)
 
 
 def convert(world: Any, value: Value, conversion: str) -> str:
@@ -139,21 +150,27 @@ def find_field(
 
 def needs_machine(template: str, values: tuple[Value, ...]) -> bool:
     """Whether formatting could run Python code or read attributes."""
-    return "." in template or "[" in template or not all(is_native_type(type(value)) for value in values)
+    if not all(is_native_type(type(value)) for value in values):
+        return True
+    try:
+        fields = [part[1] or "" for part in _string.formatter_parser(template)]
+    except ValueError:
+        return False
+    return any("." in field or "[" in field for field in fields)
 
 
-def model_format_method(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    template, *values = arguments
-    if not needs_machine(template, (*values, *keywords.values())):
-        return world.call_native_method(template, "format", tuple(values), keywords)
-    return format_text(world, template, tuple(values), keywords)
+def format_method(world: Any, native: Any, owner: Value, arguments: Arguments, keywords: Keywords) -> Value:
+    if not needs_machine(owner, (*arguments, *keywords.values())):
+        return world.call_native(native, arguments, keywords)
+    return format_text(world, owner, arguments, keywords)
 
 
-def model_format_map(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    template, *mapping = arguments
-    if len(mapping) != 1 or keywords:
-        return world.call_native_method(template, "format_map", tuple(mapping), keywords)
-    return format_text(world, template, None, mapping[0])
+def format_map_method(
+    world: Any, native: Any, owner: Value, arguments: Arguments, keywords: Keywords
+) -> Value:
+    if len(arguments) != 1 or keywords:
+        return world.call_native(native, arguments, keywords)
+    return format_text(world, owner, None, arguments[0])
 
 
 def model_print(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -162,7 +179,7 @@ def model_print(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
 
 
 TEXTS: dict[Any, Model] = {print: model_print}
-METHODS: dict[tuple[type, str], Model] = {
-    (str, "format"): model_format_method,
-    (str, "format_map"): model_format_map,
+METHODS: dict[tuple[type, str], Any] = {
+    (str, "format"): format_method,
+    (str, "format_map"): format_map_method,
 }

@@ -13,6 +13,7 @@ from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.values import attributes, calls, conversions, iteration, operators, texts
 from lamina.capture.values.builtins import METHOD_MODELS, MODELS, NATIVE_FACES, fits
 from lamina.capture.values.conversions import Model
+from lamina.capture.values.functional import MethodModel
 
 
 class World:
@@ -33,10 +34,13 @@ class World:
     def read_globals(self, frame: Any) -> dict[str, Value]:
         return frame.global_names  # type: ignore[no-any-return]
 
+    def find_name(self, names: Any, name: str) -> Value:
+        return find_name(self, names, name)
+
     def load_global(self, frame: Any, name: str) -> Value:
-        value = frame.global_names.get(name, MISSING)
+        value = find_name(self, frame.global_names, name)
         if value is MISSING:
-            value = frame.builtins.get(name, MISSING)
+            value = find_name(self, frame.builtins, name)
         if value is MISSING:
             raise NameError(f"name {name!r} is not defined", name=name)
         return value
@@ -86,7 +90,12 @@ class World:
 
     def load_native_attribute(self, owner: Value, name: str) -> Value:
         """An attribute of an object whose class reads attributes in C."""
-        face = NATIVE_FACES.get(type(owner))
+        kind = type(owner)
+        if kind is types.TracebackType or kind is types.FrameType:
+            stop("frames", f"{name} of a {kind.__name__} is read")
+        if kind is types.MethodType and type(owner.__self__) in NATIVE_FACES and name != "__self__":
+            stop("machine-value", f"{name} of a method of a generator or iterator is read")
+        face = NATIVE_FACES.get(kind)
         if face is None:
             return getattr(owner, name)
         if name == "__class__":
@@ -119,7 +128,9 @@ class World:
             attributes.find_native(type(owner), "__setattr__")(owner, name, value)
 
     def erase_instance(self, owner: Value, name: str) -> None:
-        if issubclass(type(owner), type):
+        if type(owner) is GeneratorValue:
+            owner.write_attribute(name, MISSING)
+        elif issubclass(type(owner), type):
             type.__delattr__(owner, name)
         else:
             attributes.find_native(type(owner), "__delattr__")(owner, name)
@@ -130,7 +141,7 @@ class World:
         return iteration.as_native_iterable(self, iterable)
 
     def as_printed(self, template: Value, values: Value) -> Value:
-        return texts.printf(self, values)
+        return texts.printf(self, template, values)
 
     def show_value(self, value: Value) -> None:
         """What an interactive expression statement does."""
@@ -210,26 +221,18 @@ class World:
 
     def find_model(self, callee: Value) -> Model | None:
         owner = None if isinstance(callee, type) else getattr(callee, "__self__", None)
-        if owner is not None and not isinstance(owner, (types.ModuleType, type)):
-            method = self._find_method_model(callee, owner)
-            return None if method is None else functools.partial(call_with_owner, method, owner)
-        if isinstance(owner, type) and isinstance(callee, types.MethodWrapperType):
-            method = MODELS.get(getattr(callee.__objclass__, callee.__name__, None))
-            return None if method is None else functools.partial(call_with_owner, method, owner)
+        if owner is not None and not isinstance(owner, types.ModuleType):
+            if type(callee) is types.MethodWrapperType:
+                slot = getattr(callee.__objclass__, callee.__name__, None)
+                model = MODELS.get(slot)
+                return None if model is None else functools.partial(call_slot, model, slot, callee)
+            if not isinstance(owner, type):
+                method = find_method_model(callee, owner)
+                return None if method is None else functools.partial(call_with_owner, method, callee, owner)
         if isinstance(callee, type) and callee.__flags__ & attributes.HEAP_TYPE:
             return None
         model = MODELS.get(callee)
         return None if model is None else functools.partial(call_if_it_fits, model, callee)
-
-    def _find_method_model(self, callee: Any, owner: Value) -> Model | None:
-        """The model of a method of a builtin type, or of a slot bound to an instance."""
-        if isinstance(callee, types.MethodWrapperType):
-            return MODELS.get(getattr(callee.__objclass__, callee.__name__, None))
-        for kind in type(owner).__mro__:
-            found = METHOD_MODELS.get((kind, callee.__name__))
-            if found is not None:
-                return found
-        return None
 
     def call(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         return calls.call(self, callee, arguments, keywords)
@@ -248,10 +251,48 @@ class World:
         return self.call_native(getattr(owner, name), arguments, keywords)
 
 
+def find_name(world: World, names: Any, name: str) -> Value:
+    """A name's value in a namespace, which may be any mapping, or MISSING."""
+    if type(names) is dict:
+        return names.get(name, MISSING)
+    try:
+        return world.get_item(names, name)
+    except KeyError:
+        return MISSING
+
+
+def find_method_model(callee: Any, owner: Value) -> MethodModel | None:
+    """The model of a bound method of a builtin type."""
+    name = callee.__name__
+    for kind in type(owner).__mro__:
+        if not kind.__flags__ & attributes.HEAP_TYPE and name in kind.__dict__:
+            return METHOD_MODELS.get((kind, name))
+    return None
+
+
 def call_with_owner(
-    model: Model, owner: Value, world: World, arguments: tuple[Value, ...], keywords: dict[str, Value]
+    method: MethodModel,
+    callee: Value,
+    owner: Value,
+    world: World,
+    arguments: tuple[Value, ...],
+    keywords: dict[str, Value],
 ) -> Value:
-    return model(world, (owner, *arguments), keywords)
+    return method(world, callee, owner, arguments, keywords)
+
+
+def call_slot(
+    model: Model,
+    slot: Value,
+    callee: Any,
+    world: World,
+    arguments: tuple[Value, ...],
+    keywords: dict[str, Value],
+) -> Value:
+    """`super().__setattr__` and its like: a slot bound to an object."""
+    if fits(slot, (callee.__self__, *arguments), keywords):
+        return model(world, (callee.__self__, *arguments), keywords)
+    return world.call_native(callee, arguments, keywords)
 
 
 def call_if_it_fits(
