@@ -131,6 +131,8 @@ class GraphBuilder:
                 node = self.graph.placeholder(name)
         else:
             node = self.graph.placeholder(name)
+        # The target becomes a parameter's name: paths that look alike must not share it.
+        node.target = node.name
         self._last_placeholder = node
         node.meta["example_value"] = example
         return node

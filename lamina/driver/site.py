@@ -24,7 +24,7 @@ from lamina.capture.dynamic import SizeHistory
 from lamina.driver import graph as graphs
 from lamina.driver.graph import Compiled
 from lamina.driver.replay import write_replay
-from lamina.driver.sizes import compile_for_sizes, trace_with_history
+from lamina.driver.sizes import Capture, compile_for_sizes, trace_with_history
 from lamina.driver.watch import Watch, counters, watch
 from lamina.errors import CompilerBug, LaminaError, Unsupported, UserError
 from lamina.options import Options
@@ -135,7 +135,7 @@ class Site:
                 counters.recompiles += 1
                 self.recompile_reasons.append(self.entries[0].captured.explain_failure(args, kwargs))
             with watching.stage("capture"):
-                captured = trace_with_history(self.history, self.capture, args, kwargs)
+                captured = capture_or_replay(self.history, self.capture, args, kwargs, options)
             counters.breaks += captured.pause is not None
             if is_without_work(captured):
                 return Entry(captured, Compiled(lambda values: [], is_repeatable=True))
@@ -183,6 +183,18 @@ class Site:
             f"Guard that failed: {reason}",
             stacklevel=5,
         )
+
+
+def capture_or_replay(
+    history: SizeHistory, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
+) -> Captured:
+    """Capture a call; a failure of ours becomes a CompilerBug that names a replay folder."""
+    try:
+        return trace_with_history(history, capture, args, kwargs)
+    except LaminaError:
+        raise
+    except Exception as error:
+        raise write_replay(error, None, {}, options) from error
 
 
 def is_without_work(captured: Captured) -> bool:

@@ -149,6 +149,7 @@ class Importer:
         self.function_sources: dict[int, Source] = {}
         """Functions that are new objects in every call, and the paths to them."""
         self.opaque: dict[int, OpaqueValue] = {}
+        self.numbers: dict[Any, Any] = {}
         self._sources: dict[int, Source] = {}
         self._kept: list[Any] = []
 
@@ -191,7 +192,7 @@ class Importer:
             bounds = history.bounds_of_number(value, source)
             if bounds is not None:
                 self.guards.kind(source, kind)
-                return self.world.builder.add_number(value, source, name_input(source), bounds)
+                return self._bring_number(value, source, bounds)
         self.guards.constant(source, value)
         return value
 
@@ -245,6 +246,14 @@ class Importer:
     def _keep(self, value: Value, source: Source) -> None:
         self._sources[id(value)] = source
         self._kept.append(value)
+
+    def _bring_number(self, value: int | float, source: Source, bounds: Any) -> Value:
+        """A number that varies from call to call: one input for each path to it."""
+        known = self.numbers.get(source.key)
+        if known is None:
+            known = self.world.builder.add_number(value, source, name_input(source), bounds)
+            self.numbers[source.key] = known
+        return known
 
     # tensors
 
