@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -137,9 +138,10 @@ def compare(program: Any, expected: Any, actual: Any, calls: list[Call], make_ca
 
 
 def is_same_local_class(one: type, other: type) -> bool:
-    """Whether both were made by the same class statement inside a function, which makes a new one each time."""
-    names = [(kind.__module__, kind.__qualname__) for kind in (one, other)]
-    return names[0] == names[1] and "<locals>" in one.__qualname__
+    """Whether both were made by the same statement inside a function, which makes a new class each time."""
+    if (one.__module__, one.__qualname__) != (other.__module__, other.__qualname__):
+        return False
+    return getattr(sys.modules.get(one.__module__), one.__qualname__, None) is not one
 
 
 def compare_state(eager: Any, ours: Any) -> str:
