@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -17,8 +19,10 @@ __all__ = [
     "UserError",
     "compile",
     "counters",
+    "disable",
     "dynamic",
     "explain",
+    "graph_break",
     "reset",
 ]
 
@@ -92,6 +96,33 @@ def dynamic(tensor: Any, dimension: int, /, *, min: int | None = None, max: int 
     from lamina.capture.dynamic import mark_dynamic
 
     return mark_dynamic(tensor, dimension, min, max)
+
+
+def disable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, to be run eagerly wherever compiled code calls it; also a decorator.
+
+    A module is disabled by its method: `module.forward = lamina.disable(module.forward)`. Raises UserError for
+    what is not a function or method.
+    """
+    if not isinstance(function, (types.FunctionType, types.MethodType)):
+        raise UserError(
+            f"lamina.disable takes a function or method, got {function!r}",
+            hint="of a module, disable its forward",
+        )
+
+    @functools.wraps(function)
+    def run_eagerly(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    run_eagerly.__lamina_disabled__ = True  # type: ignore[attr-defined]
+    return run_eagerly
+
+
+def graph_break() -> None:
+    """Ends the current graph where compiled code calls this; does nothing in eager code."""
+
+
+graph_break.__lamina_disabled__ = True  # type: ignore[attr-defined]
 
 
 def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -9,10 +9,9 @@ from typing import Any
 
 import torch
 
-from lamina.capture import is_library_file
+from lamina.capture import DISABLED_MARKS, is_library_file
 
 GENERATOR_FLAGS = 0x20 | 0x80 | 0x100 | 0x200
-DISABLED_MARKS = ("__lamina_disabled__", "_torchdynamo_disable")
 VARIANT_LIMIT = 8
 """Function objects of one code (closures made anew in each call) that are compiled."""
 

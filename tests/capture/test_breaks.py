@@ -208,3 +208,27 @@ def test_explanation_names_the_break():
     (found,) = explanation.breaks
     assert found["code"] == "data-dependent" and found["hint"]
     assert found["location"] == f"{__file__}:{branch.__code__.co_firstlineno + 2}"
+
+
+@lamina.disable
+def kept_eager(x):
+    return x * 2
+
+
+def uses_disabled(x):
+    y = kept_eager(x + 1)
+    lamina.graph_break()
+    return y - 1
+
+
+def test_disabled_functions_and_asked_breaks():
+    lamina.reset()
+    fast = lamina.compile(uses_disabled)
+    x = torch.ones(3)
+    with torch.no_grad():
+        explanation = lamina.explain(fast, x)
+        assert torch.equal(fast(x), uses_disabled(x))
+    assert [found["code"] for found in explanation.breaks] == ["disabled", "disabled"]
+    assert lamina.counters()["graphs"] == 2 and kept_eager.__name__ == "kept_eager"
+    with pytest.raises(lamina.UserError, match="disable its forward"):
+        lamina.disable(torch.nn.Linear(2, 2))

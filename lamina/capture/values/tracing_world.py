@@ -27,6 +27,8 @@ from lamina.capture.values.trust import is_trusted_module
 COMPARING = frozenset(native for native, *_ in COMPARE.values())
 COMPILED_MARK = "__lamina__"
 """The attribute by which a compiled function, or a compiled module's class, names its state."""
+DISABLED_MARKS = ("__lamina_disabled__", "_torchdynamo_disable")
+"""Attributes of functions that lamina.disable and torch.compiler.disable made."""
 OPERATOR_KINDS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 DICT_FACES = (LargeDict, AttributeView)
 MOST_IDENTIFIED = 64
@@ -128,6 +130,8 @@ class TracingWorld(TracedAttributes):
     ) -> Value:
         if torch_calls.is_leaf_function(function, arguments, keywords):
             return torch_calls.record_leaf(self, function, arguments, keywords)
+        if any(function.__dict__.get(mark) for mark in DISABLED_MARKS):
+            stop("disabled", f"{function.__qualname__} is marked to run eagerly")
         return self.machine.call_function(function, arguments, keywords)
 
     def call_native(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
@@ -194,6 +198,8 @@ class TracingWorld(TracedAttributes):
 
     def add_effect(self, function: Any, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> None:
         """Note a call to be made after the graph has run; only on values that cannot change until then."""
+        arguments = tuple(sizes.specialize(value) for value in arguments)
+        keywords = {name: sizes.specialize(value) for name, value in keywords.items()}
         for value in (*arguments, *keywords.values()):
             if not is_replayable(value):
                 stop(
