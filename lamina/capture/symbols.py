@@ -124,4 +124,4 @@ class Symbols:
 
 def write_int(leaf: Leaf, writer: Writer, name: str) -> str:
     """The guard on an int that may differ from call to call."""
-    return f"type({name}) is int and {leaf.condition(writer)}"
+    return leaf.condition(writer)

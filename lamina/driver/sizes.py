@@ -13,6 +13,7 @@ from typing import Any
 from lamina.capture import Captured
 from lamina.capture.dynamic import SizeHistory, remembering
 from lamina.driver.graph import Compiled
+from lamina.driver.scalars import as_scalars, scalar_inputs
 from lamina.driver.watch import watch
 from lamina.errors import Unsupported
 from lamina.options import Options
@@ -33,7 +34,7 @@ def compile_for_sizes(
     if not captured.varying:
         return compile_inputs(inputs)
     programs = SizedPrograms(captured, compile_inputs, options)
-    first = programs.find(inputs)
+    first = programs.first(inputs)
     programs.compiled = Compiled(programs, first.report, first.is_repeatable)
     return programs.compiled
 
@@ -65,12 +66,19 @@ class SizedPrograms:
         self._options = options
         self._programs: dict[tuple[Any, ...], Compiled] = {}
         self._lock = threading.RLock()
-        self._key_of = write_key(captured.varying)
+        self._scalars = scalar_inputs(captured.graph_module.graph, captured.varying)
+        self._key_of = write_key([place for place in captured.varying if place[0] not in self._scalars])
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        return self.find(inputs)(inputs)
+        if self._scalars:
+            inputs = as_scalars(inputs, self._scalars)
+        return self._find(inputs)(inputs)
 
-    def find(self, inputs: Sequence[Any]) -> Compiled:
+    def first(self, inputs: Sequence[Any]) -> Compiled:
+        """The program for the inputs of the capture."""
+        return self._find(as_scalars(inputs, self._scalars))
+
+    def _find(self, inputs: Sequence[Any]) -> Compiled:
         """The program for these inputs."""
         key = self._key_of(inputs)
         found = self._programs.get(key)
@@ -108,7 +116,7 @@ def write_key(varying: Sequence[tuple[int, int | None]]) -> Callable[[Sequence[A
         number = f"inputs[{index}]"
         parts.append(f"repr({number})" if dimension is None else f"{number}.shape[{dimension}]")
     names: dict[str, Any] = {}
-    source = f"def key_of(inputs):\n    return ({', '.join(parts)},)\n"
+    source = f"def key_of(inputs):\n    return ({''.join(part + ', ' for part in parts)})\n"
     exec(compile(source, "<lamina sizes>", "exec"), names)
     key_of: Callable[[Sequence[Any]], tuple[Any, ...]] = names["key_of"]
     return key_of

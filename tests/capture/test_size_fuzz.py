@@ -59,8 +59,12 @@ def assert_equal(got, expected, message):
         assert len(got) == len(expected), message
         for one, other in zip(got, expected, strict=True):
             assert_equal(one, other, message)
+    elif isinstance(expected, dict):
+        assert_equal(list(got), list(expected), message)
+        assert_equal(list(got.values()), list(expected.values()), message)
     else:
-        assert got == expected, message
+        assert got == expected or (got != got and expected != expected), message
+        assert repr(got) == repr(expected), message
 
 
 @pytest.mark.parametrize("program", [*PROGRAMS, Net()], ids=lambda each: getattr(each, "__name__", "Net"))

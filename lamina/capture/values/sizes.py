@@ -178,6 +178,8 @@ class NumberValue:
         return format(self.specialize(), specification)
 
     def __abs__(self) -> Any:
+        if self.kind is float:
+            return combine(abs, self)
         return self if decide(operator.ge, self, 0) else combine(operator.neg, self)
 
     def __divmod__(self, other: Any) -> Any:
