@@ -105,6 +105,8 @@ def shrink_instance(kind: type, config: Any, level: int) -> dict[str, Any]:
             changed[name] = 0
         elif name == "rotary_dim" and level == 0:
             changed[name] = 8
+        elif name == "image_size" and isinstance(value, list | tuple) and level < 1:
+            changed[name] = [64] * len(value)
         elif name in LAYER_LISTS and isinstance(value, list):
             changed[name] = pick_layers(value)
         elif name in ("depths", "num_blocks") and isinstance(value, list | tuple) and level < 2:

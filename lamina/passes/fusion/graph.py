@@ -194,11 +194,11 @@ class Graph:
         self._add_read(node, piece, value)
 
     def _add_read(self, node: Node, position: int, value: Value) -> None:
-        if is_splat(root_of(value)):
+        is_stored = node.kind in ("pad", "reverse") or (node.kind == "index" and position == 0)
+        if is_splat(root_of(value)) and not (is_stored and position == 0):
             return
         chain: list[Operation] = []
         base = value
-        is_stored = node.kind in ("pad", "reverse") or (node.kind == "index" and position == 0)
         while (
             not is_stored
             and (operation := base.defining_op) is not None

@@ -33,7 +33,7 @@ def run(module: Operation, context: Context) -> None:
     if function is None or not context.options.fold_weights:
         return
     weights = weight_values(function)
-    siblings: dict[tuple[Value, bool, bool], list[tuple[Operation, Product]]] = {}
+    siblings: dict[tuple[Value, bool, bool], list[Operation]] = {}
     for operation in function.body:
         product = find_product(operation, weights)
         if product is None or not FEWEST_ROWS <= product.rows <= MOST_ROWS:
@@ -41,8 +41,11 @@ def run(module: Operation, context: Context) -> None:
         if product.width > WIDEST:
             continue
         key = (product.x, product.bias is None, product.is_transposed)
-        siblings.setdefault(key, []).append((operation, product))
-    for group in siblings.values():
+        siblings.setdefault(key, []).append(operation)
+    for operations in siblings.values():
+        # Asked again: their input may be a product that was joined meanwhile.
+        products = [(operation, find_product(operation, weights)) for operation in operations]
+        group = [(operation, product) for operation, product in products if product is not None]
         if len(group) > 1:
             _merge(group)
             text = f"{len(group)} products of one input made one"

@@ -245,3 +245,21 @@ def test_products_of_one_input_are_joined() -> None:
     assert library_calls(module) == ["mkl._mkl_linear.default"] * 2
     slices = [each for each in lookup(module, "main").body if each.name == "tensor.extract_slice"]
     assert [str(each.result.type) for each in slices] == ["tensor<3x5x6xf32>", "tensor<3x5x10xf32>"]
+
+
+class Bottleneck(nn.Module):
+    """Two products of one input, one of which is the input of two more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.narrow, self.value = nn.Linear(8, 6), nn.Linear(8, 10)
+        self.query, self.key = nn.Linear(6, 4), nn.Linear(6, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        narrow = self.narrow(x)
+        return torch.cat([self.query(narrow).tanh(), self.key(narrow).exp(), self.value(x)], -1)
+
+
+def test_products_of_a_joined_product_are_joined() -> None:
+    module = check(Bottleneck(), [torch.randn(3, 5, 8)])
+    assert library_calls(module) == ["mkl._mkl_linear.default"] * 2
