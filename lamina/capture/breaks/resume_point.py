@@ -11,10 +11,17 @@ import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import torch
+
 from lamina.capture.machine.code import DecodedCode
 from lamina.capture.machine.frame import Frame
+from lamina.capture.machine.live_slots import find_live_slots
 from lamina.capture.machine.signals import NULL, UNBOUND, Value
+from lamina.capture.values.sizes import NumberValue
+from lamina.capture.values.tensor import TensorValue
 
+WITHOUT_EFFECT = (torch.Tensor, TensorValue, NumberValue, int, float, str, bytes, complex, type(None))
+"""Values whose end nobody sees: they are not handed on when they are not needed any more."""
 GENERATOR_FLAGS = 0x20 | 0x80 | 0x100 | 0x200
 
 
@@ -27,7 +34,7 @@ class ResumePoint:
     stack: tuple[bool, ...]
     """Of each place of the value stack: whether it holds a value, not a NULL."""
     slots: tuple[bool, ...]
-    """Of each slot: whether it is bound."""
+    """Of each slot: whether it is bound, and its value still needed."""
     is_handling: bool
     """Whether an exception is being handled."""
     keyword_names: tuple[str, ...]
@@ -64,11 +71,16 @@ class ResumePoint:
 
 
 def describe_frame(frame: Frame) -> tuple[ResumePoint, tuple[Value, ...]]:
-    """Where a frame stands between two instructions, and its values."""
+    """Where a frame stands between two instructions, and the values that its rest may need."""
+    live = find_live_slots(frame.decoded, frame.position)
+    kept = [
+        UNBOUND if slot not in live and isinstance(value, WITHOUT_EFFECT) else value
+        for slot, value in enumerate(frame.slots)
+    ]
     stack = tuple(value is not NULL for value in frame.stack)
-    slots = tuple(value is not UNBOUND for value in frame.slots)
+    slots = tuple(value is not UNBOUND for value in kept)
     values = [value for value in frame.stack if value is not NULL]
-    values += [value for value in frame.slots if value is not UNBOUND]
+    values += [value for value in kept if value is not UNBOUND]
     if frame.handled is not None:
         values.append(frame.handled)
     point = ResumePoint(
