@@ -46,6 +46,15 @@ class Writer:
             self.lines.append(f"{found} = {expression}")
         return found
 
+    def unpack(self, expression: str, count: int) -> list[str]:
+        """Locals for the items of a sequence, which is seen to have `count` of them; `read` knows them."""
+        items = [f"{expression}[{index}]" for index in range(count)]
+        if count and not any(item in self._locals for item in items):
+            for item in items:
+                self._locals[item] = f"v{len(self._locals)}"
+            self.lines.append(f"{', '.join(self._locals[item] for item in items)}, = {expression}")
+        return [self.read(item) for item in items]
+
     def fresh(self, expression: str) -> str:
         """A new local variable for `expression`, never shared."""
         name = f"n{len(self.lines)}"

@@ -80,7 +80,7 @@ class GuardSet:
 
     guards: list[Guard] = field(default_factory=list)
     _known: set[Any] = field(default_factory=set)
-    _tensors: dict[Any, torch.Tensor] = field(default_factory=dict)
+    _tensors: dict[Any, tuple[torch.Tensor, Layout | None]] = field(default_factory=dict)
 
     def is_new(self, *key: Any) -> bool:
         """Whether no guard was added under `key` yet; notes it."""
@@ -187,21 +187,25 @@ class GuardSet:
                 source.describe(),
                 describe(tensor) if layout is None else f"{describe(tensor)}, {layout.describe()}",
                 source.expression,
-                source.key if layout is None else None,
+                source.key,
             )
         )
-        if layout is None:
-            self._tensors[source.key] = tensor
+        self._tensors[source.key] = (tensor, layout)
 
     def _write_tensors(self, writer: Writer, guards: list[Guard]) -> None:
         """One native check for many tensors, or a Python test for each."""
-        check = native_checker([self._tensors[guard.tensor_key] for guard in guards])
+        known = [self._tensors[guard.tensor_key] for guard in guards]
+        check = native_checker([tensor for tensor, _ in known], [layout for _, layout in known])
         if check is None:
             for guard in guards:
                 writer.add(f"if not ({guard.condition(writer)}): return False")
             return
-        names = ", ".join(guard.actual(writer) for guard in guards if guard.actual is not None)
-        writer.add(f"if not {writer.constant(check)}({names}): return False")
+        names = [guard.actual(writer) for guard in guards if guard.actual is not None]
+        writer.add(f"if not {writer.constant(check)}({', '.join(names)}): return False")
+        for name, (_, layout) in zip(names, known, strict=True):
+            if layout is not None:
+                tests = layout.conditions(writer, name, is_static_known=True)
+                writer.add(f"if not ({' and '.join(tests)}): return False")
 
     def ordered(self) -> list[Guard]:
         """All guards, likeliest to fail first; within a rank in the order of discovery."""

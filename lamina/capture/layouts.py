@@ -41,7 +41,12 @@ class Leaf:
 
     def condition(self, writer: Writer) -> str:
         """The range that the trace took for granted."""
-        return f"{self.low} <= {self.read(writer)} <= {LARGEST if self.high is None else self.high}"
+        value = self.read(writer)
+        if self.high is not None:
+            return f"{self.low} <= {value} <= {self.high}"
+        return (
+            f"{value} >= {self.low}" if self.dimension is not None else f"{self.low} <= {value} <= {LARGEST}"
+        )
 
 
 @dataclass(slots=True)
@@ -60,23 +65,38 @@ class Layout:
         ]
         return f"dynamic: {', '.join(ranges)}"
 
-    def conditions(self, writer: Writer, name: str) -> list[str]:
-        """Tests of rank, sizes and strides of the tensor in the variable `name`."""
+    def conditions(self, writer: Writer, name: str, is_static_known: bool = False) -> list[str]:
+        """Tests of rank, sizes and strides of the tensor in the variable `name`.
+
+        is_static_known: the rank, and what is an int here, are checked elsewhere.
+        """
         shape = writer.read(f"{name}.shape")
-        tests = [f"len({shape}) == {len(self.sizes)}"]
-        texts = []
-        for dimension, size in enumerate(self.sizes):
-            text = writer.read(f"{shape}[{dimension}]")
-            texts.append(text)
-            tests.append(f"{text} == {size}" if isinstance(size, int) else size.condition(writer))
-        strides = ", ".join(
-            str(stride)
-            if isinstance(stride, int)
-            else " * ".join([str(stride[0]), *(texts[k] for k in stride[1:])])
-            for stride in self.strides
-        )
-        tests.append(f"{name}.stride() == ({strides}{',' if len(self.strides) == 1 else ''})")
+        texts = writer.unpack(shape, len(self.sizes))
+        tests = [size.condition(writer) for size in self.sizes if isinstance(size, Leaf)]
+        if not is_static_known:
+            tests += [
+                f"{text} == {size}"
+                for text, size in zip(texts, self.sizes, strict=True)
+                if isinstance(size, int)
+            ]
+        if not is_static_known or not all(isinstance(stride, int) for stride in self.strides):
+            strides = ", ".join(write_stride(stride, texts) for stride in self.strides)
+            tests.append(f"{name}.stride() == ({strides}{',' if len(self.strides) == 1 else ''})")
         return tests
+
+    def static_sizes(self) -> list[int | None]:
+        return [size if isinstance(size, int) else None for size in self.sizes]
+
+    def static_strides(self) -> list[int | None]:
+        return [stride if isinstance(stride, int) else None for stride in self.strides]
+
+
+def write_stride(stride: int | tuple[int, ...], sizes: list[str]) -> str:
+    """Text of a stride, given the texts of the sizes."""
+    if isinstance(stride, int):
+        return str(stride)
+    factors = [sizes[dimension] for dimension in stride[1:]]
+    return " * ".join(factors if stride[0] == 1 else [str(stride[0]), *factors])
 
 
 def relate_strides(

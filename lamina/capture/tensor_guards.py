@@ -51,12 +51,22 @@ class TensorFacts:
         return " and ".join(parts)
 
 
-def native_checker(tensors: list[torch.Tensor]) -> Callable[..., bool] | None:
-    """torch's own C++ check of the same facts for many tensors at once, or None where it is not to be had."""
+def native_checker(tensors: list[torch.Tensor], layouts: list[Layout | None]) -> Callable[..., bool] | None:
+    """torch's own C++ check of the same facts for many tensors at once, or None where it is not to be had.
+
+    Of a tensor with a layout it leaves the sizes and strides that vary unchecked.
+    """
     maker = _find_native_checker()
     if maker is None or not tensors:
         return None
-    check: Callable[..., bool] = maker(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+    sizes = strides = None
+    if any(layouts):
+        pairs = list(zip(tensors, layouts, strict=True))
+        sizes = [list(tensor.shape) if layout is None else layout.static_sizes() for tensor, layout in pairs]
+        strides = [
+            list(tensor.stride()) if layout is None else layout.static_strides() for tensor, layout in pairs
+        ]
+    check: Callable[..., bool] = maker(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
     return check if check(*tensors) else None
 
 
@@ -88,6 +98,11 @@ def _probe_native_checker() -> Any:
             3,
         ]
         is_sound = check(base) is True and not any(check(other) for other in others)
+        # Rows of any number, strides of any length over them: the rest is checked as above.
+        loose = guards.TensorGuards(
+            base, dynamic_dims_sizes=[[None, 3]], dynamic_dims_strides=[[None, 1]]
+        ).check
+        is_sound &= loose(torch.zeros(7, 3)) is True and not any(loose(other) for other in others)
     except Exception:
         return None
     return guards.TensorGuards if is_sound else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 import torch
 
 import lamina
+from lamina.capture import trace
+from lamina.capture.dynamic import SizeHistory, remembering
 
 
 def double(x):
@@ -45,7 +45,9 @@ def test_dynamic_at_once_and_never():
 
 
 @pytest.mark.parametrize(
-    "x", [torch.randn(3), torch.arange(3), torch.tensor(2.0), torch.randn(3).half()], ids=str
+    "x",
+    [torch.tensor([0.5, 1.25, 3]), torch.arange(3), torch.tensor(2.0), torch.tensor([0.5, 1.25, 3]).half()],
+    ids=str,
 )
 def test_numbers(x):
     assert count(scale, [(x, k) for k in (2, 3, 4, 5)])[-1] == 2
@@ -144,10 +146,47 @@ def test_growing_attribute_of_a_module_becomes_dynamic():
     assert lamina.counters()["graphs"] - start == 2
 
 
-def test_static_captures_ask_nothing_of_the_shape_environment():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        from lamina.capture import trace
+def test_static_captures_need_no_shape_environment(monkeypatch):
+    def refuse(mode):
+        raise AssertionError("a shape environment is made")
 
-        captured = trace(double, (torch.randn(3),), {})
-    assert not captured.varying
+    monkeypatch.setattr("lamina.capture.symbols.make_shape_environment", refuse)
+    assert count(double, rows((3, 8), (3, 8))) == [1, 1]
+    assert count(double, rows((3, 8), (4, 8)), dynamic=False) == [1, 2]
+    with pytest.raises(AssertionError, match="shape environment"):
+        count(double, rows((3, 8)), dynamic=True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        torch.randn(5, 8).double(),
+        torch.randn(5, 9),
+        torch.randn(1, 8),
+        torch.randn(0, 8),
+        torch.randn(5, 8, 1),
+        torch.randn(40),
+        torch.randn(8, 5).t(),
+        torch.randn(5, 9)[:, :8],
+        torch.randn(1, 8).expand(5, 8),
+        torch.randn(5, 8).requires_grad_(),
+        torch.nn.Parameter(torch.randn(5, 8)),
+        torch.randn(5, 8).to("meta"),
+        torch.randn(5, 8).to_sparse(),
+        3,
+        None,
+    ],
+    ids=range(15),
+)
+def test_metadata_of_a_dynamic_tensor_is_guarded(other, monkeypatch):
+    for is_native in (True, False):
+        if not is_native:
+            monkeypatch.setattr("lamina.capture.tensor_guards._native", [None])
+        x = torch.randn(4, 8)
+        with remembering(SizeHistory(False)):
+            captured = trace(double, (lamina.dynamic(x, 0),), {})
+        assert captured.varying == [(0, 0)]
+        for n in (2, 4, 5, 1000):
+            assert captured.check((torch.randn(n, 8),), {})
+        assert not captured.check((other,), {})
+        assert "argument 0" in captured.explain_failure((other,), {})
