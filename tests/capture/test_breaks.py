@@ -232,3 +232,16 @@ def test_disabled_functions_and_asked_breaks():
     assert lamina.counters()["graphs"] == 2 and kept_eager.__name__ == "kept_eager"
     with pytest.raises(lamina.UserError, match="disable its forward"):
         lamina.disable(torch.nn.Linear(2, 2))
+
+
+def fails_at_the_break(x):
+    y = x + 1
+    return int("no number" + str(float(y.sum())))
+
+
+def test_an_error_at_a_break_shows_the_users_line():
+    with torch.no_grad(), pytest.raises(ValueError, match="no number") as raised:
+        lamina.compile(fails_at_the_break)(torch.ones(2))
+    entries = [(entry.frame.code.path.name, entry.lineno + 1) for entry in raised.traceback if entry.frame]
+    first = fails_at_the_break.__code__.co_firstlineno
+    assert ("test_breaks.py", first + 2) in entries

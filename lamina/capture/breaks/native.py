@@ -123,11 +123,23 @@ def step(
             frame.handled, lambda: instruction.handler(machine, frame, instruction)
         )
     except BaseException as error:
-        machine.unwind(frame, error)
-        outcome = None
+        outcome = unwind_or_raise(machine, frame, error)
     if outcome == RETURNED:
         return None, frame.value
     return describe_frame(frame)
+
+
+def unwind_or_raise(machine: Machine, frame: Frame, error: BaseException) -> None:
+    """Go on at the frame's handler of `error`; without one raise it, with the frame in its traceback."""
+    line = frame.line
+    try:
+        machine.unwind(frame, error)
+    except BaseException as uncaught:
+        if uncaught is not error:
+            raise
+        code = compile("\n" * (line - 1) + "raise error", frame.code.co_filename, "exec")
+        code = code.replace(co_name=frame.code.co_name, co_qualname=frame.code.co_qualname)
+        exec(code, {"error": error, "__name__": frame.global_names.get("__name__")})
 
 
 def run_rest(point: ResumePoint, values: tuple[Value, ...], call_hook: CallHook) -> Value:
