@@ -137,7 +137,12 @@ def functional_overload(func: Any) -> Any | None:
     if functional is None:
         return None
     overload = func._overloadname
-    return getattr(functional, overload, None) if overload in functional.overloads() else None
+    if overload in functional.overloads():
+        candidate = getattr(functional, overload)
+        # pow_.Scalar has a tensor to the power of a number, pow.Scalar the other way round.
+        if str(candidate._schema.arguments[0].type) == str(schema.arguments[0].type):
+            return candidate
+    return _overload_without_out(functional, schema)
 
 
 def _functional_name(name: str) -> str:

@@ -191,3 +191,25 @@ def test_tracing_is_linear_in_the_number_of_writes() -> None:
 
     seconds(20)
     assert seconds(800) < 12 * seconds(200)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.pow_(2),
+        lambda x: x.pow_(x * 0.5),
+        lambda x: x.float_power_(2),
+        lambda x: x.floor_divide_(x + 0.5),
+        lambda x: x.ldexp_(x),
+    ],
+    ids=["pow number", "pow tensor", "float_power", "floor_divide", "ldexp"],
+)
+def test_in_place_forms_named_unlike_their_functional_forms(change: Callable[[Tensor], Tensor]) -> None:
+    def program(x: Tensor) -> Tensor:
+        y = x + 1
+        change(y)
+        return y
+
+    x = torch.arange(3.0, dtype=torch.float64)
+    traced = trace_inference(fx.symbolic_trace(program), [x])
+    assert replay(traced, [x]).tolist() == program(x).tolist()

@@ -13,7 +13,7 @@ import torch
 from lamina.capture.guards import FLAGS, MODES
 from lamina.capture.machine.signals import Value, stop
 from lamina.capture.sources import Called, Fixed
-from lamina.capture.values import calls, natives, reducing, sizes, torch_calls
+from lamina.capture.values import calls, natives, reducing, scripted, sizes, torch_calls
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import is_native_type
 from lamina.capture.values.opaque import OpaqueValue
@@ -118,6 +118,9 @@ class TracingWorld(TracedAttributes):
         kind = type(callee)
         if kind in OPERATOR_KINDS:
             return self.builder.call(callee, arguments, keywords)
+        if kind is OpaqueValue:
+            callee = scripted.find_python(self, callee, arguments, keywords) or callee
+            kind = type(callee)
         compiled = (callee if kind is types.FunctionType else kind).__dict__.get(COMPILED_MARK)
         if compiled is not None and hasattr(compiled, "original"):
             # Compiled code inside compiled code is one program: the original is entered.
