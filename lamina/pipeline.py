@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lamina.codegen.llvm.to_llvm import to_llvm
 from lamina.ir.attributes import plain
@@ -78,11 +78,16 @@ REGISTRY: dict[str, Pass] = {
 """Every pass that has a word in `lamina opt`."""
 
 
-def lower_kernel(function: Operation, context: Context, observe: Observer | None = None) -> Operation:
-    """A kernel function from the tensor level to loops ready for code generation; `function` stays."""
+def lower_kernel(
+    function: Operation, context: Context, observe: Observer | None = None, passes: Sequence[Pass] = LOWER
+) -> Operation:
+    """A kernel function from the tensor level to loops ready for code generation; `function` stays.
+
+    passes: a beginning of LOWER, for who wants a level in between.
+    """
     module = make_module()
     module.body.append(function.clone())
-    for each in LOWER:
+    for each in passes:
         each.run(module, context)
         if observe is not None:
             observe(each.name, module)

@@ -27,6 +27,10 @@ from lamina.ir.core import UNKNOWN, Block, Builder, Location, Operation, Region,
 from lamina.ir.types import KERNEL_SCALARS, FunctionType, TensorType, none
 
 Tensor = torch.Tensor
+MAY_ALIAS = frozenset(
+    {"aten.reshape.default", "aten.contiguous.default", "aten.view.default", "aten._reshape_alias.default"}
+)
+"""Operators whose result may be a view of an operand, though not all of their schemas say so."""
 
 
 def import_graph(traced: Traced) -> Operation:
@@ -168,7 +172,8 @@ class Importer:
         if node.meta.get("effects"):
             attributes["effects"] = node.meta["effects"]
         # A view of what it takes (of another dtype, say, or complex): its memory must live as long as this.
-        if any(returned.alias_info is not None for returned in schema_of(node).returns):
+        is_view = any(returned.alias_info is not None for returned in schema_of(node).returns)
+        if is_view or str(node.target) in MAY_ALIAS:
             attributes["aliases"] = True
         call = self.builder.op(str(node.target), operands, [ir_type(item) for item in present], attributes)
         if isinstance(fake, Tensor):

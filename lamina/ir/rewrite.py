@@ -67,6 +67,20 @@ class Rewriter:
         self._driver.note_replaced(operation, values)
         operation.replace_with(values)
 
+    def replace_by(self, operation: Operation, rule: Callable[[Operation, Builder], Value | None]) -> bool:
+        """Replace the operation by the value that a rule builds before it; False where it builds none."""
+        before = operation.previous
+        value = rule(operation, self._builder)
+        if value is None:
+            return False
+        assert operation.parent is not None
+        at = operation.parent.first if before is None else before.next
+        while at is not None and at is not operation:
+            self._driver.note_inserted(at)
+            at = at.next
+        self.replace(operation, [value])
+        return True
+
     def erase(self, operation: Operation) -> None:
         """Erase an operation whose results nobody uses."""
         self._driver.note_erased(operation)

@@ -38,9 +38,12 @@ def test_host_is_measured_once_and_a_damaged_file_again(tmp_path, monkeypatch):
     rounds = []
     figures = {"copy_bandwidth": 1e10, "cache_bandwidth": 1e11, "peak_flops": 1e11, "launch_seconds": 3e-6}
     monkeypatch.setattr(machine, "measure", lambda known: rounds.append(known) or figures)
+    monkeypatch.setattr(machine, "_is_busy", lambda cores: False)
     options = Options(cache_dir=str(tmp_path))
+    unsettled = machine.identity(options)
     machine._measured_host.cache_clear()
     first = host(options)
+    assert machine.identity(options) != unsettled
     machine._measured_host.cache_clear()
     assert host(options) == first
     assert len(rounds) == 1
@@ -50,6 +53,18 @@ def test_host_is_measured_once_and_a_damaged_file_again(tmp_path, monkeypatch):
     assert host(options) == first
     assert len(rounds) == 2
     machine._measured_host.cache_clear()
+
+
+def test_figures_of_a_busy_machine_are_not_kept(tmp_path, monkeypatch):
+    figures = {"copy_bandwidth": 1e10, "cache_bandwidth": 1e11, "peak_flops": 1e11, "launch_seconds": 3e-6}
+    monkeypatch.setattr(machine, "measure", lambda known: figures)
+    monkeypatch.setattr(machine, "_is_busy", lambda cores: True)
+    options = Options(cache_dir=str(tmp_path))
+    unsettled = machine.identity(options)
+    machine._measured_host.cache_clear()
+    host(options)
+    machine._measured_host.cache_clear()
+    assert not (tmp_path / "machines").exists() and machine.identity(options) == unsettled
 
 
 def test_measuring_gives_plausible_figures_quickly():

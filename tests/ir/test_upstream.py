@@ -8,11 +8,12 @@ from lamina.codegen.llvm.to_llvm import to_llvm
 from lamina.ir.compare import equal
 from lamina.ir.core import Operation
 from lamina.ir.ops import RECORDS
+from lamina.ir.passes import Context
 from lamina.ir.text import ParseError, parse_module, print_module
 from lamina.ir.types import bf16, f16, f32, i1
 from lamina.ir.verify import find_problems, verify
 from lamina.passes.loops.expand_math import expand
-from lamina.passes.loops.lower import lower_kernel
+from lamina.pipeline import LOWER, lower_kernel
 from tests.ir.invalid import RULES, SYNTAX
 from tests.ir.samples import SHARED, samples
 from tests.ir.upstream import HAS_MLIR, judge, judge_each
@@ -63,7 +64,10 @@ def test_mlir_accepts_every_level_of_real_kernels(isa: str) -> None:
     for kernel in kernels:
         modules.append(parse_module(print_module(kernel)))
         lowered = lower_kernel(
-            kernel, target_of(isa), lambda _, step: modules.append(parse_module(print_module(step)))
+            kernel,
+            Context(target=target_of(isa)),
+            lambda _, step: modules.append(parse_module(print_module(step))),
+            LOWER[:3],
         )
         expand(lowered, isa)
         modules.append(parse_module(print_module(lowered)))

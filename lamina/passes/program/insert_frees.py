@@ -10,6 +10,7 @@ A use of a view is a use of the buffer; returned buffers are the caller's.
 from __future__ import annotations
 
 from lamina.ir.core import Builder, Operation, Value
+from lamina.passes.program.last_uses import last_uses
 from lamina.passes.program.to_program import buffer_root
 
 NAME = "insert_frees"
@@ -17,13 +18,11 @@ NAME = "insert_frees"
 
 def run(program: Operation) -> None:
     """Insert the frees of one `program.func`."""
-    last: dict[Value, Operation] = {}
-    for operation in program.body:
-        for value in (*operation.results, *operation.operands):
-            root = buffer_root(value)
-            owner = root.defining_op
-            if owner is not None and owner.name == "program.call":
-                last[root] = operation
+    last = {
+        root: operation
+        for root, operation in last_uses(program).items()
+        if root.defining_op is not None and root.defining_op.name == "program.call"
+    }
     views: dict[Value, list[Value]] = {}
     for operation in program.body:
         for result in operation.results:

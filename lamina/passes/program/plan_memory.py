@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from lamina.ir.attributes import attribute, plain
 from lamina.ir.core import Operation, Value
 from lamina.ir.types import MemRefType
-from lamina.passes.program.to_program import buffer_root
+from lamina.passes.program.last_uses import last_uses
 
 NAME = "plan_memory"
 ALIGNMENT = 64
@@ -56,17 +56,16 @@ def buffer_bytes(type_: MemRefType) -> int:
 
 def lifetimes(program: Operation) -> list[Interval]:
     """Lifetimes of the arena buffers, in order of allocation."""
-    found: dict[Value, Interval] = {}
-    for position, operation in enumerate(program.body):
+    place = {operation: position for position, operation in enumerate(program.body)}
+    last = last_uses(program)
+    found: list[Interval] = []
+    for operation, first in place.items():
         if operation.name == "program.alloc" and plain(operation.attributes["space"]) == "arena":
             type_ = operation.result.type
             assert isinstance(type_, MemRefType)
-            found[operation.result] = Interval(operation.result, buffer_bytes(type_), position, position)
-        for value in operation.operands:
-            interval = found.get(buffer_root(value))
-            if interval is not None:
-                interval.last = position
-    return list(found.values())
+            size = buffer_bytes(type_)
+            found.append(Interval(operation.result, size, first, place[last[operation.result]]))
+    return found
 
 
 def place(intervals: list[Interval]) -> int:

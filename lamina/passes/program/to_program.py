@@ -28,10 +28,6 @@ from lamina.passes.program.placements import Placement, find_placements, piece_t
 from lamina.passes.program.views import has_equal_strides, is_view, view_of
 
 NAME = "to_program"
-MAY_ALIAS = frozenset(
-    {"aten.reshape.default", "aten.contiguous.default", "aten.view.default", "aten._reshape_alias.default"}
-)
-"""Library operations whose result may be a view of an operand, though their schema does not say so."""
 
 
 def run(module: Operation, source: str = "main", name: str = "program") -> Operation:
@@ -284,10 +280,7 @@ def _root(value: Value) -> Value:
     """The value whose buffer this is a view of."""
     operation = value.defining_op
     while operation is not None and (
-        is_view(operation)
-        or operation.name in MAY_ALIAS
-        or "aliases" in operation.attributes
-        or "lamina.in_place" in operation.attributes
+        is_view(operation) or "aliases" in operation.attributes or "lamina.in_place" in operation.attributes
     ):
         value = operation.operand()
         operation = value.defining_op
@@ -297,11 +290,7 @@ def _root(value: Value) -> Value:
 def buffer_root(value: Value) -> Value:
     """At program level: the value that owns the memory, behind views and calls that may alias."""
     operation = value.defining_op
-    while operation is not None and (
-        operation.name == "program.view"
-        or "aliases" in operation.attributes
-        or (operation.name == "program.call" and plain(operation.attributes["callee"]) in MAY_ALIAS)
-    ):
+    while operation is not None and (operation.name == "program.view" or "aliases" in operation.attributes):
         value = operation.operand()
         operation = value.defining_op
     return value

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from lamina.ir.attributes import plain
 from lamina.ir.core import Builder, Operation, Value, symbol_name
 from lamina.ir.types import MemRefType, element_count
+from lamina.passes.program.last_uses import last_uses
 from lamina.passes.program.reinplace import can_write_over, offset_of
 from lamina.passes.program.to_program import buffer_root
 
@@ -35,10 +36,7 @@ def run(module: Operation, program: Operation) -> int:
     """Rewrite one `program.func` of the module; returns how many outputs lie over an input."""
     kernels = {symbol_name(each) or "": each for each in module.body}
     position = {operation: place for place, operation in enumerate(program.body)}
-    last: dict[Value, int] = {}
-    for operation, place in position.items():
-        for value in operation.operands:
-            last[buffer_root(value)] = place
+    last = {buffer: position[operation] for buffer, operation in last_uses(program).items()}
     count = 0
     for launch in position:
         if launch.name == "program.launch" and _rewrite(launch, kernels, last, position[launch]):

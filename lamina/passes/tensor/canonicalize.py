@@ -10,33 +10,41 @@ operations go to the right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeAlias
 
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.ops import is_commutative, is_pure
 from lamina.ir.ops.aten import is_extern
 from lamina.ir.passes import Context
+from lamina.ir.rewrite import ANY, Pattern, Rewriter, rewrite
 from lamina.ir.types import Symbol, TensorType
 from lamina.passes.tensor import algebra, casts, structure
-from lamina.passes.tensor.dce import sweep
-from lamina.passes.tensor.equations import apply
+from lamina.passes.tensor.equations import Compiled, apply
 from lamina.passes.tensor.fold import dense_constant, fold
 
 NAME = "canonicalize"
+Rule: TypeAlias = Callable[[Operation, Builder], Value | None]
 
 
 def run(module: Operation, context: Context) -> None:
     """Rewrite all operations of the module to a fixed point; unused ones go."""
-    pending = {operation: None for operation in module.walk() if operation.parent is not None}
-    while pending:
-        # First in, first out: on the first round producers come before users.
-        operation = next(iter(pending))
-        del pending[operation]
-        if operation.parent is not None and _may_change(operation):
-            pending.update(dict.fromkeys(_simplify(operation)))
-    for region in module.regions:
-        for block in region.blocks:
-            sweep(block)
+    rewrite(module, [SIMPLIFY], pass_name=NAME)
+
+
+def _simplify(operation: Operation, rewriter: Rewriter) -> bool:
+    """Apply one rule, if any applies."""
+    if not _may_change(operation):
+        return False
+    if _has_constant_left(operation):
+        left, right = operation.operands
+        rewriter.change(operation, lambda: operation.set_operands([right, left]))
+        return True
+    return any(rewriter.replace_by(operation, rule) for rule in _rules_of(operation))
+
+
+SIMPLIFY = Pattern(NAME, ANY, _simplify)
 
 
 def _may_change(operation: Operation) -> bool:
@@ -48,50 +56,20 @@ def _may_change(operation: Operation) -> bool:
     )
 
 
-def _simplify(operation: Operation) -> Iterator[Operation]:
-    """Apply one rule, if any applies; gives the operations to look at again."""
-    makers = [maker for value in operation.operands if (maker := value.defining_op) is not None]
-    if not operation.result.uses:
-        operation.erase()
-        yield from makers
-        return
-    _put_constants_right(operation)
-    before, users = operation.previous, operation.result.users
-    value = fold(operation)
-    if value is None:
-        value = _rewrite(operation)
-        if value is None:
-            return
-        yield from _made_between(before, operation)
-        operation.replace_with([value])
-    yield from users
-    yield from makers
-
-
-def _put_constants_right(operation: Operation) -> None:
+def _has_constant_left(operation: Operation) -> bool:
     if not is_commutative(operation) or len(operation.operands) != 2:
-        return
+        return False
     left, right = operation.operands
-    if dense_constant(left) is not None and dense_constant(right) is None:
-        operation.set_operands([right, left])
+    return dense_constant(left) is not None and dense_constant(right) is None
 
 
-def _made_between(before: Operation | None, operation: Operation) -> Iterator[Operation]:
-    assert operation.parent is not None
-    at = operation.parent.first if before is None else before.next
-    while at is not None and at is not operation:
-        yield at
-        at = at.next
+def _apply(equation: Compiled, operation: Operation, builder: Builder) -> Value | None:
+    return apply(equation, operation)
 
 
-def _rewrite(operation: Operation) -> Value | None:
-    for compiled in algebra.BY_OPERATION.get(operation.name, ()):
-        value = apply(compiled, operation)
-        if value is not None:
-            return value
-    builder = Builder.before_op(operation)
-    for rule in (*casts.BY_OPERATION.get(operation.name, ()), *structure.rules_of(operation)):
-        value = rule(operation, builder)
-        if value is not None:
-            return value
-    return None
+def _rules_of(operation: Operation) -> Iterator[Rule]:
+    yield fold
+    for equation in algebra.BY_OPERATION.get(operation.name, ()):
+        yield partial(_apply, equation)
+    yield from casts.BY_OPERATION.get(operation.name, ())
+    yield from structure.rules_of(operation)

@@ -42,18 +42,17 @@ def run(module: Operation, context: Context) -> None:
     """Replace every operation whose operands are all constants, where the result is small or a splat."""
     for operation in module.walk():
         if operation.parent is not None and operation.results:
-            fold(operation)
+            value = fold(operation, Builder.before_op(operation))
+            if value is not None:
+                operation.replace_with([value])
 
 
-def fold(operation: Operation) -> Value | None:
-    """Replace the operation by a constant if it can be; gives the constant."""
+def fold(operation: Operation, builder: Builder) -> Value | None:
+    """The constant that the operation amounts to, if it does to one."""
     constant = compute(operation)
     if constant is None:
         return None
-    builder = Builder.before_op(operation)
-    value = builder.value("arith.constant", (), operation.result.type, {"value": constant})
-    operation.replace_with([value])
-    return value
+    return builder.value("arith.constant", (), operation.result.type, {"value": constant})
 
 
 def compute(operation: Operation) -> DenseElementsAttr | None:

@@ -16,12 +16,13 @@ from lamina.ir.attributes import STORAGE, bf16_to_f32, plain, round_to_bf16
 from lamina.ir.core import Operation
 from lamina.ir.interpret import interpret
 from lamina.ir.machine import VECTOR_BITS, Target
+from lamina.ir.passes import Context
 from lamina.ir.text import parse_module, print_module
 from lamina.ir.types import FunctionType, TensorType, bf16, i1, row_major_strides
 from lamina.ir.verify import verify
 from lamina.passes.loops.expand_math import expand
-from lamina.passes.loops.lower import lower_kernel
 from lamina.passes.loops.to_linalg import to_linalg
+from lamina.pipeline import LOWER, lower_kernel
 from lamina.runtime.devices.cpu.library import Library
 
 Array = Any
@@ -99,11 +100,16 @@ def make_case(function: Operation, seed: int = 0, values: Mapping[int, Array] | 
     return Case(function, types, strides, inputs, expected)  # type: ignore[arg-type]
 
 
+def loops_of(function: Operation, target: Target) -> Operation:
+    """The vectorised loops of a kernel, before mathematics is expanded."""
+    return lower_kernel(function, Context(target=target), passes=LOWER[:3])
+
+
 def check_levels(case: Case, isa: str, tolerance: float | None = None) -> None:
     """Interpret the linalg level and the loops; both verify, and their text parses back."""
     for name, level, lowered in (
         ("to_linalg", "linalg", to_linalg(case.function)),
-        ("vectorize", "loops", lower_kernel(case.function, target_of(isa))),
+        ("vectorize", "loops", loops_of(case.function, target_of(isa))),
     ):
         verify(lowered, level)
         text = print_module(lowered)
@@ -123,7 +129,7 @@ def check_levels(case: Case, isa: str, tolerance: float | None = None) -> None:
 
 def check_native(case: Case, isa: str, tolerance: float | None = None, threads: int = 2) -> None:
     """Compile and run."""
-    lowered = lower_kernel(case.function, target_of(isa))
+    lowered = loops_of(case.function, target_of(isa))
     expand(lowered, isa)
     built = build([lowered], isa)
     library = Library(built.object_code, built.symbols)

@@ -8,8 +8,7 @@ from collections import Counter
 from lamina.ir.core import Operation, Value
 from lamina.ir.machine import Target
 from lamina.ir.types import TensorType, f32, i64
-from lamina.passes.loops.lower import lower_kernel
-from tests.passes.loops.check import target_of
+from tests.passes.loops.check import loops_of, target_of
 from tests.passes.loops.kernels import KernelBuilder, kernel, matrix, pointwise, reduction, softmax
 
 LARGE_CACHE = 1 << 30
@@ -17,7 +16,7 @@ LARGE_CACHE = 1 << 30
 
 def count(function: Operation, isa: str = "avx512", **changes: object) -> Counter[str]:
     target: Target = dataclasses.replace(target_of(isa), l2_bytes=LARGE_CACHE, **changes)  # type: ignore[arg-type]
-    return Counter(operation.name for operation in lower_kernel(function, target).walk())
+    return Counter(operation.name for operation in loops_of(function, target).walk())
 
 
 def test_no_masks_when_sizes_divide() -> None:
@@ -94,7 +93,7 @@ def test_pad_and_concat_have_no_selects() -> None:
 
 
 def test_large_results_go_around_the_caches() -> None:
-    function = lower_kernel(pointwise((1 << 20,)), dataclasses.replace(target_of("avx512"), l2_bytes=1 << 10))
+    function = loops_of(pointwise((1 << 20,)), dataclasses.replace(target_of("avx512"), l2_bytes=1 << 10))
     stores = [operation for operation in function.walk() if operation.name == "vector.store"]
     assert any("nontemporal" in store.attributes for store in stores)
     assert any("nontemporal" not in store.attributes for store in stores)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import ctypes
 
 import pytest
-import torch
 
 from lamina.codegen.llvm.compile import compile_text
 from lamina.errors import CompilerBug
 from lamina.runtime.devices.cpu import library
-from lamina.runtime.devices.cpu.threads import thread_count
 from lamina.runtime.devices.null import Launch, NullLibrary
 
 
@@ -83,11 +81,6 @@ def test_openmp_is_torchs_own() -> None:
     assert set(functions) == set(library.OPENMP)
     assert library.openmp_functions("/nowhere/libgomp.so") is None
     assert library.openmp_functions(None) is None
-
-
-def test_thread_count_follows_torch() -> None:
-    assert thread_count() == torch.get_num_threads()
-    assert thread_count(3) == 3
 
 
 def test_null_device_records_launches() -> None:
