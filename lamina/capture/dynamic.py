@@ -53,6 +53,8 @@ class SizeHistory:
             if size < SMALLEST_DYNAMIC or dimension in read_static_marks(tensor):
                 continue
             low, high = marked.get(dimension, (SMALLEST_DYNAMIC, None))
+            if low == high == size:
+                continue
             is_within = low <= size and (high is None or size <= high)
             found[dimension] = (max(low, SMALLEST_DYNAMIC), high) if is_within else (SMALLEST_DYNAMIC, None)
         return found

@@ -34,6 +34,10 @@ from lamina.capture.machine.signals import stop
 from lamina.capture.sources import Source
 
 
+NAMES = {"math": math, "torch": torch}
+"""What the text of an expression may name beside builtins and symbols."""
+
+
 @dataclass(slots=True)
 class Symbols:
     """The shape environment of one trace, made when the first symbol is."""
@@ -82,7 +86,7 @@ class Symbols:
 
     def write(self, expression: Any, writer: Writer) -> str:
         """Text of an expression in a function being written."""
-        writer.namespace["math"] = math
+        writer.namespace.update(NAMES)
         return self._text(expression, lambda leaf: leaf.read(writer))
 
     def _text(self, expression: Any, read: Callable[[Leaf], str]) -> str:
@@ -109,6 +113,7 @@ class Symbols:
         if self.environment is None:
             return
         for expression in dict.fromkeys(guard.expr for guard in self.environment.guards):
+            self._verify(expression)
             guards.add(
                 ARGUMENTS,
                 "sizes",
@@ -116,6 +121,16 @@ class Symbols:
                 partial(self.write, expression),
                 partial(self._write_actual, expression),
             )
+
+    def _verify(self, expression: Any) -> None:
+        """See that a guard's text holds for this very call: it says in Python what was meant in algebra."""
+        text = self._text(expression, lambda leaf: f"({leaf.hint})")
+        try:
+            holds = eval(text, dict(NAMES))
+        except Exception:
+            holds = False
+        if holds is not True:
+            stop("size-expression", f"{expression} is not what Python makes of it", "pass the size as it is")
 
     def _write_actual(self, expression: Any, writer: Writer) -> str:
         leaves = [self.leaves[symbol.name] for symbol in expression.free_symbols]
