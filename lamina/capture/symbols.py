@@ -33,7 +33,6 @@ from lamina.capture.layouts import Layout, Leaf, relate_strides
 from lamina.capture.machine.signals import stop
 from lamina.capture.sources import Source
 
-
 NAMES = {"math": math, "torch": torch}
 """What the text of an expression may name beside builtins and symbols."""
 
