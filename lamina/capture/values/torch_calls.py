@@ -23,6 +23,7 @@ from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.values.attributes import HEAP_TYPE
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.custom_functions import model_apply
+from lamina.capture.values.legacy_constructors import LEGACY_MODELS
 from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue, refuse_value
 
 LEAF_PYTHON_MODULES = frozenset(
@@ -54,6 +55,17 @@ def is_tensor_method(callee: Any) -> bool:
     """Whether a descriptor is a method of torch.Tensor, as in `torch.Tensor.add(x, y)`."""
     return isinstance(callee, (types.MethodDescriptorType, types.WrapperDescriptorType)) and issubclass(
         callee.__objclass__, torch._C.TensorBase
+    )
+
+
+@functools.cache
+def has_native_objects(operator: Any) -> bool:
+    """Whether an operator takes or gives objects of native classes: profilers' handles, packed weights."""
+    packet = isinstance(operator, torch._ops.OpOverloadPacket)
+    overloads = [getattr(operator, name) for name in operator.overloads()] if packet else [operator]
+    schemas = [each._schema for each in overloads]
+    return any(
+        "torch.classes" in str(place.type) for each in schemas for place in (*each.arguments, *each.returns)
     )
 
 
@@ -307,6 +319,7 @@ def collect_models() -> dict[Any, Model]:
         torch.nn.Module._call_impl: model_module_call,
         torch.nn.Module.__getattr__: model_module_getattr,
         torch.autograd.Function.apply.__func__: model_apply,  # type: ignore[attr-defined]
+        **LEGACY_MODELS,
         print: model_print,
         warnings.warn: record_effect(warnings.warn),
         torch._C._log_api_usage_once: answer(None),

@@ -117,6 +117,8 @@ class TracingWorld(TracedAttributes):
     def call(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         kind = type(callee)
         if kind in OPERATOR_KINDS:
+            if torch_calls.has_native_objects(callee):
+                stop("native-object", f"the operator {callee} takes or gives an object that is no tensor")
             return self.builder.call(callee, arguments, keywords)
         if kind is OpaqueValue:
             callee = scripted.find_python(self, callee, arguments, keywords) or callee
