@@ -43,8 +43,16 @@ PYTHON_DTYPES: dict[Any, torch.dtype] = {
     float: torch.float64,
     bool: torch.bool,
     complex: torch.complex128,
+    torch.FloatTensor: torch.float32,
+    torch.DoubleTensor: torch.float64,
+    torch.HalfTensor: torch.float16,
+    torch.LongTensor: torch.int64,
+    torch.IntTensor: torch.int32,
+    torch.ByteTensor: torch.uint8,
+    torch.BoolTensor: torch.bool,
 }
-"""What torch takes Python's number classes for, where it wants a dtype."""
+"""What torch takes Python's number classes and its own old tensor classes for, where it wants a dtype."""
+CLASSES_OF_DTYPES = (type, type(torch.FloatTensor))
 NUMPY_NUMBERS = frozenset({"float64", "float32", "int64", "int32", "int16", "int8", "uint8"})
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 FOLLOWS_FLOATS = frozenset(
@@ -310,7 +318,9 @@ def to_fake(value: Any) -> Any:
         return value
     if isinstance(value, tuple) and hasattr(kind, "_make"):
         return kind._make(to_fake(item) for item in value)
-    if kind is range or (kind is type and value in PYTHON_DTYPES):
+    if kind in CLASSES_OF_DTYPES and value in PYTHON_DTYPES:
+        return PYTHON_DTYPES[value]
+    if kind is range:
         return value
     return stop(
         "op-argument", f"a {kind.__qualname__} is passed to a torch operation", "pass tensors and numbers"
@@ -340,7 +350,7 @@ def to_node(value: Any) -> Any:
         return value.node
     if kind is torch.Size:
         return tuple(value)
-    if kind is type:
+    if kind in CLASSES_OF_DTYPES:
         return PYTHON_DTYPES[value]
     if kind.__module__ == "numpy":
         return value.item()
