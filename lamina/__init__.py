@@ -101,8 +101,8 @@ def dynamic(tensor: Any, dimension: int, /, *, min: int | None = None, max: int 
 def disable(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, to be run eagerly wherever compiled code calls it; also a decorator.
 
-    A module is disabled by its method: `module.forward = lamina.disable(module.forward)`. Raises UserError for
-    what is not a function or method.
+    A module is disabled by its method: `module.forward = lamina.disable(module.forward)`. Raises UserError
+    for what is not a function or method.
     """
     if not isinstance(function, (types.FunctionType, types.MethodType)):
         raise UserError(

@@ -7,8 +7,8 @@ import torch
 
 from bench.workloads import NETWORKS, Workload
 from lamina.capture import trace
-from lamina.driver.site import kinds_of
 from lamina.driver.levels import texts_by_level
+from lamina.driver.site import kinds_of
 from lamina.ir.compare import equal
 from lamina.ir.text import parse_module, print_module
 from lamina.ir.verify import verify

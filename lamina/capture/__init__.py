@@ -9,4 +9,14 @@ from lamina.capture.frontend import trace, trace_rest
 from lamina.capture.values.tracing_world import DISABLED_MARKS
 from lamina.capture.values.trust import is_library_file
 
-__all__ = ["DISABLED_MARKS", "CallHook", "Captured", "ResumePoint", "is_library_file", "run_rest", "step", "trace", "trace_rest"]
+__all__ = [
+    "DISABLED_MARKS",
+    "CallHook",
+    "Captured",
+    "ResumePoint",
+    "is_library_file",
+    "run_rest",
+    "step",
+    "trace",
+    "trace_rest",
+]

@@ -137,9 +137,7 @@ def rest_of(point: ResumePoint, values: tuple[Any, ...]) -> Start:
     def start(world: TracingWorld) -> Value:
         labels = enumerate(point.labels())
         sources = [Argument(index, label) for index, label in labels]
-        brought = [
-            world.importer.bring(value, source) for value, source in zip(values, sources, strict=True)
-        ]
+        brought = [world.importer.bring(value, source) for value, source in zip(values, sources, strict=True)]
         frame = point.make_frame(brought)
         world.machine.run(frame)
         return frame.value
@@ -152,7 +150,7 @@ def is_root_the_call(function: Callable[..., Any]) -> bool:
     kind = type(function)
     if isinstance(function, torch.nn.Module) or kind in (types.FunctionType, types.MethodType):
         return True
-    return type(getattr(kind, "__call__", None)) is types.FunctionType
+    return any(type(base.__dict__.get("__call__")) is types.FunctionType for base in kind.__mro__)
 
 
 def capture(start: Start, args: tuple[Any, ...], kwargs: dict[str, Any], *, may_pause: bool) -> Captured:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import gc
 import types
 from typing import Any
 
@@ -19,10 +20,18 @@ import torch.fx
 from lamina.capture.generated import Writer
 from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
-from lamina.capture.side_effects import AttributeWrite, ContainerWrite, SideEffects
+from lamina.capture.side_effects import AttributeWrite, ContainerWrite, SideEffects, is_changed
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.opaque import OpaqueValue
-from lamina.capture.values.outside import BOUND_NATIVE, BY_EQUALITY, BY_IDENTITY, IMMUTABLE, LargeDict, dict_base, is_bound_native
+from lamina.capture.values.outside import (
+    BOUND_NATIVE,
+    BY_EQUALITY,
+    BY_IDENTITY,
+    IMMUTABLE,
+    LargeDict,
+    dict_base,
+    is_bound_native,
+)
 from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.tensor import TensorMethod, TensorValue
 
@@ -38,6 +47,12 @@ NATIVE_ITERATORS: tuple[type, ...] = (
     reversed,
 )
 """Iterators that tell exactly where they stand."""
+DICT_ITERATORS: dict[type, str] = {
+    type(iter({})): "keys",
+    type(iter({}.values())): "values",
+    type(iter({}.items())): "items",
+}
+"""Iterators over dicts, and the method that makes each."""
 REBUILT_BASES: tuple[type, ...] = (collections.OrderedDict, dict, list, set, tuple, object)
 
 
@@ -121,6 +136,8 @@ class Rebuilder:
             return self.writer.read(f"{value.state.source.expression(self.writer)}.__dict__")
         if kind in NATIVE_ITERATORS:
             return self._express_iterator(value, kind)
+        if kind in DICT_ITERATORS:
+            return self._express_dict_iterator(value, kind)
         if kind is GeneratorValue or hasattr(kind, "__next__"):
             self.unbuilt = value
             stop(
@@ -291,6 +308,20 @@ class Rebuilder:
         name = self.writer.fresh(f"{self._name(maker)}({made})")
         if state and state[0] is not None:
             self.writer.add(f"{name}.__setstate__({self.express(state[0])})")
+        return name
+
+    def _express_dict_iterator(self, value: Any, kind: type) -> str:
+        """An iterator over a dict: made anew and advanced as far."""
+        walked = next((each for each in gc.get_referents(value) if isinstance(each, dict)), None)
+        if walked is None:  # exhausted: it has let go of the dict
+            return self.writer.fresh("iter(())")
+        copied = self.world.importer.copy_ids.get(id(walked))
+        if copied is not None and is_changed(copied):
+            stop("iterator-result", "a dict that is iterated over has been changed")
+        done = len(walked) - value.__length_hint__()
+        name = self.writer.fresh(f"iter({self.express(walked)}.{DICT_ITERATORS[kind]}())")
+        if done:
+            self.writer.add(f"for _ in range({done}): next({name})")
         return name
 
     def _express_exception(self, value: BaseException, kind: type) -> str:

@@ -1,4 +1,4 @@
-"""Which callees of a broken frame run compiled, and their states: one a module instance, method or function."""
+"""Which callees of a broken frame run compiled, and their states: one a module, method or function."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def is_compiled(holder: Any) -> bool:
 
 
 def is_worth_compiling(function: Any) -> bool:
-    """Whether a Python function is the user's, not of the standard library's or torch's, and can be a root."""
+    """Whether a function is the user's, not the standard library's or torch's, and can be a root."""
     if type(function) is not types.FunctionType or is_compiled(function):
         return False
     if any(function.__dict__.get(mark) for mark in DISABLED_MARKS):

@@ -10,7 +10,6 @@ import functools
 import platform
 import sys
 import threading
-import types
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

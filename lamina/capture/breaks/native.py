@@ -96,10 +96,8 @@ class NativeWorld(World):
 
 
 def is_one_of(callee: Value, known: frozenset[Any]) -> bool:
-    try:
-        return callee in known
-    except TypeError:
-        return False
+    """By identity: objects of the user's have an equality of their own."""
+    return any(callee is each for each in known)
 
 
 def reads_caller_frame(frame: Frame) -> bool:
@@ -118,12 +116,13 @@ def step(
     frame, machine = prepare(point, values, call_hook)
     instruction = frame.decoded.instructions[frame.position]
     frame.position += 1
+    outcome = None
     try:
         outcome = under_handled_exception(
             frame.handled, lambda: instruction.handler(machine, frame, instruction)
         )
     except BaseException as error:
-        outcome = unwind_or_raise(machine, frame, error)
+        unwind_or_raise(machine, frame, error)
     if outcome == RETURNED:
         return None, frame.value
     return describe_frame(frame)
@@ -187,4 +186,3 @@ def under_handled_exception(handled: BaseException | None, run: Callable[[], Any
     except BaseException:
         handled.__traceback__ = traceback
         return run()
-

@@ -2,7 +2,7 @@
 
 The values of a frame travel as one flat tuple, which is also the arguments of the next captured segment:
 
-    stack values (NULLs left out), values of bound slots (locals, cells, free variables), the handled exception
+    stack values (NULLs left out), bound slots (locals, cells, free variables), the handled exception
 """
 
 from __future__ import annotations

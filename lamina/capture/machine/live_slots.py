@@ -4,8 +4,8 @@
     y = g(x, b)     live here: b, x         of the graph and no guard of the next segment
     return y
 
-A backward dataflow over the bytecode (Aho, Lam, Sethi, Ullman: Compilers, 9.2.5), once a code object. Cells and
-free variables always live: other functions may read them.
+A backward dataflow over the bytecode (Aho, Lam, Sethi, Ullman: Compilers, 9.2.5), once a code object. Cells
+and free variables always live: other functions may read them.
 """
 
 from __future__ import annotations

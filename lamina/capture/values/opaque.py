@@ -34,7 +34,7 @@ class OpaqueValue:
 
     __call__ = __iter__ = __next__ = __bool__ = __len__ = __contains__ = refuse
     __getitem__ = __setitem__ = __delitem__ = __enter__ = __exit__ = refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = refuse
     __int__ = __float__ = __complex__ = __index__ = __repr__ = __str__ = __format__ = refuse
     __neg__ = __pos__ = __invert__ = __abs__ = __reversed__ = refuse
 

@@ -112,16 +112,16 @@ class LargeDict:
         self.source = source
 
     def get(self, key: Any, default: Any = None) -> Any:
-        if key in self:
-            return self.importer.bring(self.original[key], Item(self.source, key))
-        return default
+        return self[key] if key in self else default
 
     def __getitem__(self, key: Any) -> Any:
         if key not in self:
             raise KeyError(key)
+        key = find_original_key(key)
         return self.importer.bring(self.original[key], Item(self.source, key))
 
     def __contains__(self, key: Any) -> bool:
+        key = find_original_key(key)
         present = key in self.original
         if present:
             self.importer.guards.on_value(
@@ -133,6 +133,15 @@ class LargeDict:
 
     def __getattr__(self, name: str) -> Any:
         stop("large-dict", f"a dict of {len(self.original)} entries from outside is used as a whole ({name})")
+
+
+def find_original_key(key: Any) -> Any:
+    """The tensor for which a traced one stands, any other key itself."""
+    if type(key) is not TensorValue:
+        return key
+    if not isinstance(key.source, Fixed):
+        stop("large-dict", "a large dict from outside is asked for a tensor that is not always the same one")
+    return key.source.value
 
 
 class Importer:
@@ -297,6 +306,12 @@ class Importer:
             return value
         return tuple(items) if kind is tuple else tuple.__new__(kind, items)
 
+    def _bring_key(self, key: Any) -> Value:
+        """A dict's key as the program has it: its dict's guard holds it to be this very tensor."""
+        if isinstance(key, tuple) and any(isinstance(item, torch.Tensor) for item in key):
+            stop("outside", "a dict with tensors in the tuples that are its keys comes from outside")
+        return self.bring(key, Fixed(key, "a key of a dict")) if isinstance(key, torch.Tensor) else key
+
     def _bring_container(self, value: Any, kind: type, source: Source) -> Value:
         if isinstance(value, dict) and len(value) > LARGE:
             if source.is_fixed:
@@ -327,7 +342,7 @@ class Importer:
                 dict if find_in_type(type(value), "__getitem__") is not dict.__getitem__ else None
             )
             for key, item in entries:
-                base.__setitem__(copy, key, self.bring(item, Item(source, key, reader)))
+                base.__setitem__(copy, self._bring_key(key), self.bring(item, Item(source, key, reader)))
             record.first = dict(base.items(copy))
         elif isinstance(value, set):
             if not all(type(item) in IMMUTABLE or isinstance(item, BY_IDENTITY) for item in value):

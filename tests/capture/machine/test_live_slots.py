@@ -15,7 +15,7 @@ from lamina.capture.values.world import World
 def straight(a, b):
     x = a + 1
     y = x * b
-    return y
+    return -y
 
 
 def looping(n, step):
@@ -63,7 +63,13 @@ def test_locals_needs_all():
 
 @pytest.mark.parametrize(
     ("function", "args"),
-    [(straight, (2, 3)), (looping, (7, 3)), (handling, (7, 2)), (handling, (7, 0)), (looks_at_locals, (1, 2))],
+    [
+        (straight, (2, 3)),
+        (looping, (7, 3)),
+        (handling, (7, 2)),
+        (handling, (7, 0)),
+        (looks_at_locals, (1, 2)),
+    ],
 )
 def test_the_dead_can_be_erased(function, args):
     """Erasing what is dead before each instruction changes no result; something is dead somewhere."""
