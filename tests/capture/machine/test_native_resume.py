@@ -40,6 +40,7 @@ def test_random_program_goes_on_from_every_instruction(seed):
     assert run_native.compare_program(program)[:2] == ([], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("100", str(100 + SEEDS))], ids=["programs", "random"])
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_other_versions(version, arguments):
