@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from lamina.capture.fake import (
     make_fake_mode,
     symbolic_dispatch,
 )
+from lamina.capture.generated import Writer
 from lamina.capture.layouts import Leaf
 from lamina.capture.machine.signals import TracingStopped, stop
 from lamina.capture.sources import Source
@@ -187,6 +189,24 @@ class GraphBuilder:
         node.meta["location"] = self.world.machine.location()
         return node
 
+    def guard_offsets(self) -> None:
+        """The program asks where in its memory a tensor starts, be it an input or a view of one."""
+        for value in self.inputs:
+            if type(value) is not TensorValue:
+                continue
+            offset = value.real.storage_offset()
+            if offset and value.source.key in self.symbols.layouts:
+                stop(
+                    "tensor-method",
+                    "Tensor.storage_offset of a tensor of varying size that starts at an offset",
+                )
+            self.world.guards.on_value(
+                value.source,
+                "offset",
+                f"storage offset {offset}",
+                partial(write_offset, offset),
+            )
+
     def read_size(self, owner: TensorValue, dimension: int) -> Any:
         """`owner.shape[dimension]`: an int where it is static."""
         size = owner.fake.shape[dimension]
@@ -285,6 +305,10 @@ class GraphBuilder:
 
     def forget(self, value: TensorValue) -> None:
         self._by_fake.pop(id(value.fake), None)
+
+
+def write_offset(offset: int, writer: Writer, name: str) -> str:
+    return f"{name}.storage_offset() == {offset}"
 
 
 def first_line(error: BaseException) -> str:

@@ -190,3 +190,17 @@ def test_metadata_of_a_dynamic_tensor_is_guarded(other, monkeypatch):
             assert captured.check((torch.randn(n, 8),), {})
         assert not captured.check((other,), {})
         assert "argument 0" in captured.explain_failure((other,), {})
+
+
+def test_where_a_tensor_starts_is_guarded_once_it_is_asked_for():
+    def tell(x):
+        return x + x.storage_offset(), x[2:].storage_offset()
+
+    base = torch.arange(40.0).reshape(10, 4)
+    calls = [base[:4], base[3:7], base[4:8], base[:6], base[1:8], base[2:5], base[:9]]
+    for dynamic in (None, True, False):
+        compiled = lamina.compile(tell, dynamic=dynamic)
+        for x in calls:
+            result, expected = compiled(x), tell(x)
+            torch.testing.assert_close(result[0], expected[0])
+            assert result[1] == expected[1]

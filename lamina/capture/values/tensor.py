@@ -77,6 +77,8 @@ class TensorMethod:
             refuse_value(f"Tensor.{self.name}")
         if self.name in CHANGES_INPUT and self.owner.source is not None:
             stop("tensor-method", f"Tensor.{self.name} changes an input as an object", "do it outside")
+        if self.name == "storage_offset":
+            self.owner.builder.guard_offsets()
         return self.owner.builder.call_method(self.name, (self.owner, *arguments), keywords)
 
 
