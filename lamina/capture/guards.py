@@ -74,6 +74,15 @@ def equal_float(writer: Writer, variable: str, value: float) -> str:
     return f"{variable} == 0.0 and copysign(1.0, {variable}) == {math.copysign(1.0, value)!r}"
 
 
+def are_same_keys(found: tuple[Any, ...], keys: tuple[Any, ...]) -> bool:
+    """Whether a dict's keys are these: tensors the very same, others of the same class and equal."""
+    return len(found) == len(keys) and all(
+        one is other
+        or (type(one) is type(other) and not isinstance(one, torch.Tensor) and bool(one == other))
+        for one, other in zip(found, keys, strict=True)
+    )
+
+
 @dataclass(slots=True)
 class GuardSet:
     """The guards of one capture, each path and kind once."""
@@ -141,14 +150,18 @@ class GuardSet:
             self.length(source, 0)
             return
         kinds = tuple(type(key) for key in keys)
+        has_tensors = any(isinstance(key, torch.Tensor) for key in keys)
 
         def test(writer: Writer, name: str) -> str:
+            if has_tensors:
+                return f"{writer.constant(are_same_keys)}(tuple({name}), {writer.constant(keys)})"
             same = f"tuple({name}) == {writer.constant(keys)}"
             if all(kind is str for kind in kinds):
                 return same
             return f"{same} and tuple(map(type, {name})) == {writer.constant(kinds)}"
 
-        self.on_value(source, "keys", f"keys {keys!r}", test)
+        shown = f"{len(keys)} keys, tensors among them" if has_tensors else f"keys {keys!r}"
+        self.on_value(source, "keys", shown, test)
 
     def same(self, first: Source, second: Source) -> None:
         """Both paths lead to one object."""

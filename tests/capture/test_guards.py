@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict, defaultdict
 
 import pytest
 import torch
@@ -349,3 +350,42 @@ def test_compiled_functions_inside_are_entered():
     compiled.__lamina__ = State(lambda x: x * 2)
     captured = trace(lambda x: compiled(x) + 1, (X,), {})
     assert torch.equal(captured.call((X,), {}), X * 2 + 1)
+
+
+@pytest.mark.parametrize("filler", [0, 200])
+@pytest.mark.parametrize(
+    "make", [dict, OrderedDict, lambda entries: defaultdict(int, entries)], ids=["dict", "ordered", "default"]
+)
+def test_tensors_as_keys(make, filler):
+    """They are found by identity, as eager finds them; another tensor with equal numbers is another key."""
+    known, other = torch.ones(2), nn.Parameter(torch.ones(2), requires_grad=False)
+    entries = make({known: 3, **{index: index for index in range(filler)}})
+
+    def program(x):
+        return x * entries.get(known, 5), x + entries.get(other, 7)
+
+    captured = trace(program, (X,), {})
+    for got, expected in zip(captured.call((X,), {}), program(X), strict=True):
+        assert torch.equal(got, expected)
+
+
+def test_a_changed_dict_keeps_its_tensor_keys():
+    known, entries = torch.ones(2), {}
+    entries[known] = 1
+
+    def program(x):
+        entries[known] += 1
+        entries["new"] = x
+        return x + entries[known]
+
+    captured = trace(program, (X,), {})
+    assert torch.equal(captured.call((X,), {}), X + 2)
+    assert next(iter(entries)) is known and entries[known] == 2 and len(entries) == 2
+    assert not captured.check((X,), {})
+
+
+def test_a_dict_of_another_tensor_misses():
+    known, other = torch.ones(2), torch.ones(2)
+    captured = trace(lambda x, entries: x + len(entries), (X, {known: 1}), {})
+    assert captured.check((X, {known: 1}), {})
+    assert not captured.check((X, {other: 1}), {})

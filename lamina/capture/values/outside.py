@@ -318,6 +318,8 @@ class Importer:
                 self.guards.identity(source, value)
                 return LargeDict(self, value, Fixed(value, source.describe()))
             return LargeDict(self, value, source)
+        if kind not in BUILTIN_CONTAINERS and walks_in_its_own_way(kind):
+            return self._bring_opaque(value, source)
         if source.is_fixed:
             self.guards.identity(source, value)
             source = Fixed(value, source.describe())
@@ -356,10 +358,10 @@ class Importer:
         else:
             self.guards.length(source, len(value))
             reader = list if isinstance(value, list) and type(value) is not list else None
-            items = list.__iter__(value) if isinstance(value, list) else iter(value)
-            for index, item in enumerate(list(items)):
-                copy.append(self.bring(item, Item(source, index, reader)))
-            record.first = list(copy)
+            base: Any = list if isinstance(value, list) else collections.deque
+            for index, item in enumerate(list(base.__iter__(value))):
+                base.append(copy, self.bring(item, Item(source, index, reader)))
+            record.first = list(base.__iter__(copy))
 
     def _fill_attributes(self, value: Any, copy: Any, source: Source) -> None:
         for name, item in getattr(value, "__dict__", {}).items():
@@ -509,7 +511,21 @@ class Importer:
         return state.known
 
 
+OWN_WALKS: dict[type, tuple[str, ...]] = {
+    list: ("__len__",),
+    set: ("__len__", "__iter__", "__eq__", "__ne__", "update", "clear"),
+    collections.deque: ("__len__", "__iter__", "__getitem__", "extend", "clear"),
+}
+"""Methods of containers that capture itself calls."""
 BUILTIN_CONTAINERS = (list, dict, set, collections.deque, collections.OrderedDict, collections.defaultdict)
+
+
+def walks_in_its_own_way(kind: type) -> bool:
+    """Whether reading or refilling a container of a class of the user's would run the class's code."""
+    for base, names in OWN_WALKS.items():
+        if issubclass(kind, base):
+            return any(find_in_type(kind, name) is not find_in_type(base, name) for name in names)
+    return False
 
 
 def dict_base(value: dict[Any, Any]) -> Any:
