@@ -8,8 +8,9 @@
     program.copy(%1, %x)
 
 Legal when nothing reads the argument's old value after that operation. A kernel may read and write one
-buffer only when it is pointwise with this one output, and reads each element where it writes it. (An
-argument that is written shares memory with no other one: the trace refuses such calls.)
+buffer only when that is its one output, it reads each element where it writes it, and by then is done with
+all that depends on it, as pointwise kernels are and those that normalise rows. (An argument that is written
+shares memory with no other one: the trace refuses such calls.)
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def can_write_over(launch: Operation, output: Value, old: Value, kernel: Operati
     read = [k for k, value in enumerate(launch.operands) if buffer_root(value) is old]
     if not read:
         return True
-    if plain(launch.attributes["outputs"]) != 1 or plain(kernel.attributes["reduced"]):
+    if plain(launch.attributes["outputs"]) != 1 or not _is_done_before_writing(kernel, output):
         return False
     for position in read:
         value = launch.operand(position)
@@ -135,6 +136,25 @@ def can_write_over(launch: Operation, output: Value, old: Value, kernel: Operati
         if any(user.name in MOVING for user in kernel.body.arguments[position].users):
             return False
     return True
+
+
+def _is_done_before_writing(kernel: Operation, output: Value) -> bool:
+    """Whether an element is written only when nothing else needs what lay there.
+
+    So it is where nothing is reduced, and where all is reduced over the same dimensions and the output has
+    them all (a softmax over rows): a row depends on itself alone, and no element of it can be known before
+    each reduction of the row is complete.
+    """
+    reduced = plain(kernel.attributes["reduced"])
+    if not reduced:
+        return True
+    assert isinstance(output.type, MemRefType)
+    reductions = [each for each in kernel.body if each.name == "lamina.reduce"]
+    return (
+        plain(kernel.attributes["nests"]) == 1
+        and list(output.type.shape) == plain(kernel.attributes["domain"])
+        and all(plain(each.attributes["dims"]) == reduced for each in reductions)
+    )
 
 
 def _is_last_use(target: Value, operation: Operation, copy: Operation) -> bool:
