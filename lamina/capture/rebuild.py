@@ -53,6 +53,7 @@ DICT_ITERATORS: dict[type, str] = {
     type(iter({}.items())): "items",
 }
 """Iterators over dicts, and the method that makes each."""
+NATIVE_MAKER = types.BuiltinFunctionType
 REBUILT_BASES: tuple[type, ...] = (collections.OrderedDict, dict, list, set, tuple, object)
 
 
@@ -129,7 +130,7 @@ class Rebuilder:
             self.unbuilt = value
             stop("local-class", f"the class {value.__qualname__}, made inside, leaves the compiled function")
         if kind in BOUND_NATIVE and is_bound_native(value):
-            return self.writer.fresh(f"{self.express(value.__self__)}.{value.__name__}")
+            return self.writer.fresh(f"({self.express(value.__self__)}).{value.__name__}")
         if isinstance(value, BY_IDENTITY) or kind in BY_EQUALITY:
             return self.writer.constant(value)
         if kind is AttributeView:
@@ -221,10 +222,8 @@ class Rebuilder:
         """An instance made in the program: made anew without running its class's code."""
         base = next(entry for entry in kind.__mro__ if not entry.__flags__ & HEAP_TYPE)
         if kind is torch.Size or hasattr(kind, "n_sequence_fields"):
-            return self.writer.fresh(
-                f"{self._name(kind)}(({', '.join(self.express(item) for item in value)},))"
-            )
-        if base not in REBUILT_BASES or not kind.__flags__ & HEAP_TYPE:
+            return self.writer.fresh(f"{self._name(kind)}({self.express(tuple(value))})")
+        if base not in REBUILT_BASES or not is_made_by_class_statement(kind):
             stop("result", f"an object of class {kind.__qualname__} leaves the compiled function")
         if id(kind) in self.world.classes:
             self.unbuilt = kind
@@ -234,8 +233,8 @@ class Rebuilder:
             )
         maker = self._name(base.__new__)
         if base is tuple:
-            listed = ", ".join(self.express(item) for item in value)
-            name = self.writer.fresh(f"{maker}({self._name(kind)}, ({listed},))")
+            items = self.express(tuple(tuple.__iter__(value)))
+            name = self.writer.fresh(f"{maker}({self._name(kind)}, {items})")
         else:
             name = self.writer.fresh(f"{maker}({self._name(kind)})")
         if issubclass(kind, dict):
@@ -388,3 +387,9 @@ class Rebuilder:
             place = f"{self._express_cell(cell)}.cell_contents"
             lines.append(f"del {place}" if value is UNBOUND else f"{place} = {self.express(value)}")
         return lines
+
+
+def is_made_by_class_statement(kind: type) -> bool:
+    """Whether no class in C, except a builtin container or object, lies under the instances of `kind`."""
+    heap = [entry for entry in kind.__mro__ if entry.__flags__ & HEAP_TYPE]
+    return kind in heap and not any(isinstance(entry.__dict__.get("__new__"), NATIVE_MAKER) for entry in heap)

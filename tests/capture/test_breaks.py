@@ -15,6 +15,7 @@ from lamina.capture.machine.signals import TracingStopped
 from tests.capture import torch_programs
 from tests.capture.equality import alias_pattern, differ
 from tests.capture.test_torch_programs import names, observe
+from tests.fuzz import run_python_programs
 
 
 def call_natively(callee, arguments, keywords):
@@ -245,3 +246,19 @@ def test_an_error_at_a_break_shows_the_users_line():
     entries = [(entry.frame.code.path.name, entry.lineno + 1) for entry in raised.traceback if entry.frame]
     first = fails_at_the_break.__code__.co_firstlineno
     assert ("test_breaks.py", first + 2) in entries
+
+
+@pytest.mark.parametrize("seed", [6, 15, 26, 32, 45, 49])
+def test_random_programs_broken_everywhere(seed):
+    """Programs without tensors, printed text and exceptions included (tests/fuzz has the generator)."""
+    text = run_python_programs.generate(seed)
+    expected = run_python_programs.observe(run_python_programs.load(text))
+    program = run_python_programs.load(text)
+    breaks = []
+
+    def run():
+        result, count = call_broken(program, (), 3)
+        breaks.append(count)
+        return result
+
+    assert run_python_programs.observe(run) == expected

@@ -112,13 +112,16 @@ class LargeDict:
         self.source = source
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        key = find_original_key(key)
+        if key not in self:
+            return default
+        return self.importer.bring(self.original[key], Item(self.source, key))
 
     def __getitem__(self, key: Any) -> Any:
-        if key not in self:
+        found = self.get(key, MISSING)
+        if found is MISSING:
             raise KeyError(key)
-        key = find_original_key(key)
-        return self.importer.bring(self.original[key], Item(self.source, key))
+        return found
 
     def __contains__(self, key: Any) -> bool:
         key = find_original_key(key)
