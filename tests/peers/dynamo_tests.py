@@ -46,8 +46,7 @@ def run_file(folder: pathlib.Path, file: str, compiler: str) -> Verdicts:
         report = pathlib.Path(scratch, "report")
         while True:
             report.write_text("")
-            command = [sys.executable, "-m", "tests.peers.dynamo_worker", str(folder), file, compiler, str(report)]
-            ended = run_worker([*command, *verdicts], scratch)
+            ended = run_worker([str(folder), file, compiler, str(report), *verdicts], scratch)
             started = ""
             for line in report.read_text().splitlines():
                 name, verdict, reason = json.loads(line)
@@ -61,8 +60,9 @@ def run_file(folder: pathlib.Path, file: str, compiler: str) -> Verdicts:
             verdicts[started] = "ended", ended
 
 
-def run_worker(command: list[str], scratch: str) -> str:
+def run_worker(arguments: list[str], scratch: str) -> str:
     """Why the process ended otherwise than by itself; "" if it did not."""
+    command = [sys.executable, "-m", "tests.peers.dynamo_worker", *arguments]
     environment = {**os.environ, "PYTHONPATH": os.getcwd(), "TMPDIR": scratch, "OMP_NUM_THREADS": "1"}
     try:
         done = subprocess.run(
@@ -98,7 +98,9 @@ def main() -> int:
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", default="", help="files whose name contains this")
     parser.add_argument("--by", choices=COMPILERS, help="one compiler only; every test is shown")
-    parser.add_argument("--save", type=pathlib.Path, help="write the verdicts of the compiler to this JSON file")
+    parser.add_argument(
+        "--save", type=pathlib.Path, help="write the verdicts of the compiler to this JSON file"
+    )
     given = parser.parse_args()
     if not given.folder.is_dir():
         print(f"skipped: {given.folder} is no folder")
@@ -120,7 +122,8 @@ def main() -> int:
     for name in reasons:
         if name in telling and name not in failed:
             print("passes now", name)
-    print(f"{len(telling) - len(failed)} of {len(telling)} telling tests pass; {len(unexplained)} fail unexplained")
+    passed = len(telling) - len(failed)
+    print(f"{passed} of {len(telling)} telling tests pass; {len(unexplained)} fail unexplained")
     return int(bool(unexplained))
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
+import itertools
 import json
 import pathlib
+import re
 import resource
 import sys
-import traceback
 import types
 import unittest
 import warnings
@@ -54,7 +55,9 @@ def identity(backend: Any = None, **options: Any) -> Decorate:
     return lambda program: program
 
 
-def ours(backend: Any = "eager", *, nopython: bool = False, dynamic: bool | None = None, **_: Any) -> Decorate:
+def ours(
+    backend: Any = "eager", *, nopython: bool = False, dynamic: bool | None = None, **_: Any
+) -> Decorate:
     """Lamina captures, `backend` takes each graph."""
     taker = torch._dynamo.lookup_backend(backend) if isinstance(backend, str) else backend
 
@@ -97,51 +100,24 @@ def restore_old_names() -> None:
     testing.unsupported = torch._dynamo.eval_frame.unsupported
 
 
-class Reporter(unittest.TestResult):
-    """Writes what each test came to: passed, failed or skipped, with the error's last words."""
-
-    def __init__(self, report: pathlib.Path) -> None:
-        super().__init__()
-        self.report = report
-        self.verdict, self.reason = "passed", ""
-
-    def write(self, test: unittest.TestCase, verdict: str, reason: str = "") -> None:
-        with self.report.open("a") as stream:
-            stream.write(json.dumps([short_name(test), verdict, reason]) + "\n")
-
-    def startTest(self, test: Any) -> None:
-        super().startTest(test)
-        self.verdict, self.reason = "passed", ""
-        self.write(test, "started")
-
-    def stopTest(self, test: Any) -> None:
-        super().stopTest(test)
-        self.write(test, self.verdict, self.reason)
-
-    def addFailure(self, test: Any, err: Any) -> None:
-        self.verdict, self.reason = "failed", describe(err[1])
-
-    addError = addFailure
-
-    def addSkip(self, test: Any, reason: str) -> None:
-        self.verdict, self.reason = "skipped", reason
-
-    def addExpectedFailure(self, test: Any, err: Any) -> None:
-        self.verdict = "skipped"
-
-    def addUnexpectedSuccess(self, test: Any) -> None:
-        self.verdict = "skipped"
+def judge(test: unittest.TestCase) -> tuple[str, str]:
+    """passed, failed or skipped, with the error and the line of the tests where it came up."""
+    result = unittest.TestResult()
+    test.run(result)
+    for _, text in result.errors + result.failures:
+        return "failed", describe(text)
+    if result.skipped or result.expectedFailures or result.unexpectedSuccesses:
+        return "skipped", ""
+    return "passed", ""
 
 
-def describe(error: BaseException) -> str:
-    """The error, and the line of the test that it comes from."""
-    places = [
-        f"{pathlib.Path(frame.filename).name}:{frame.lineno}: {frame.line}"
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "/dynamo/" in frame.filename
-    ]
-    words = " ".join(str(error).partition("To execute this test")[0].split())
-    return f"{type(error).__name__}: {words}"[:REASON_LENGTH] + f" @ {places[-1] if places else '?'}"
+def describe(text: str) -> str:
+    """The last error of a traceback, and the last of its lines in the tests' own files."""
+    lines = text.rpartition("Traceback (most recent call last):")[2].splitlines()
+    first = next((at for at, line in enumerate(lines) if line and not line.startswith(" ")), 0)
+    error = " ".join(" ".join(lines[first:]).partition("To execute this test")[0].split())
+    places = re.findall(r'"[^"]*/dynamo/([^"]*)", line (\d+)', text)
+    return f"{error[:REASON_LENGTH]} @ {':'.join(places[-1]) if places else '?'}"
 
 
 def short_name(test: unittest.TestCase) -> str:
@@ -173,11 +149,15 @@ def main() -> None:
     restore_old_names()
     replace_compiler(compiler)
     suite = load(pathlib.Path(folder), file)
-    chosen = unittest.TestSuite(test for test in each_test(suite) if short_name(test) not in left_out)
-    by_class: dict[type, unittest.TestSuite] = {}
-    for test in each_test(chosen):
-        by_class.setdefault(type(test), unittest.TestSuite()).addTest(test)
-    unittest.TestSuite(by_class.values()).run(Reporter(pathlib.Path(report)))
+    with pathlib.Path(report).open("a", buffering=1) as stream:
+        for kind, tests in itertools.groupby(each_test(suite), type):
+            kind.setUpClass()
+            for test in tests:
+                name = short_name(test)
+                if name not in left_out:
+                    stream.write(json.dumps([name, "started", ""]) + "\n")
+                    stream.write(json.dumps([name, *judge(test)]) + "\n")
+            kind.tearDownClass()
 
 
 if __name__ == "__main__":
