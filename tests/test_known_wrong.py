@@ -246,3 +246,31 @@ def test_padded_and_indexed_constants(value: float) -> None:
         )
 
     both(program, ramp(2, 6), lambda: torch.tensor([2, 0, 1]))
+
+
+def test_attention_weights_that_are_not_asked_for() -> None:
+    layer = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+
+    def program(x: Tensor) -> tuple[Tensor, str]:
+        out, weights = layer(x, x, x, need_weights=False)
+        return out, "none" if weights is None else "some"
+
+    with torch.no_grad():
+        assert both(program, ramp(2, 3, 8))[1] == "none"
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_of_nothing(training: bool) -> None:
+    module = nn.BatchNorm1d(5).train(training)
+    fast = lamina.compile(module)
+    with torch.no_grad():
+        assert fast(torch.empty(0, 5, 9)).shape == (0, 5, 9)
+    assert module.running_mean is not None and not module.running_mean.any()
+
+
+def test_torchs_encoder_with_padding() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 1).eval()
+    padding = torch.tensor([[False, False, True], [False, True, True]])
+    with torch.no_grad():
+        both(lambda x: encoder(x, src_key_padding_mask=padding), ramp(2, 3, 8))

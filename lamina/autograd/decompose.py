@@ -129,6 +129,9 @@ def _batch_norm(
     cudnn_enabled: bool = True,
 ) -> Any:
     """Batch norm in training writes its running statistics, though its schema does not say so."""
+    if tensor.numel() == 0:
+        # Without elements there are no statistics, and none are written.
+        return aten.clone.default(tensor)
     if not training:
         return NotImplemented
     _check_training_norm(tensor)

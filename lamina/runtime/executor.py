@@ -232,7 +232,8 @@ class _Writer:
                 self.names["restride"] = restride
                 layout = value.type.layout
                 mended = f"{variable} = restride({variable}, {layout})"
-                self.lines.append(f"if {variable}.stride() != {layout}: {mended}")
+                # A library call may leave out a result that nobody asked for.
+                self.lines.append(f"if {variable} is not None and {variable}.stride() != {layout}: {mended}")
 
     def _argument(self, callee: str, position: int | str, value: Any) -> str:
         if isinstance(value, Value):

@@ -96,7 +96,16 @@ def record_leaf(world: Any, callee: Any, arguments: Arguments, keywords: Keyword
         if name in READ_VALUES:
             refuse_value(f"Tensor.{name}")
         return world.builder.call_method(name, arguments, keywords)
+    if callee is torch._native_multi_head_attention:
+        return record_attention(world, callee, arguments, keywords)
     return world.builder.call(callee, arguments, keywords)
+
+
+def record_attention(world: Any, callee: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """The fused attention gives no weights where they are not asked for; fake tensors give an empty tensor."""
+    result = world.builder.call(callee, arguments, keywords)
+    needs_weights = keywords.get("need_weights", arguments[10] if len(arguments) > 10 else True)
+    return result if needs_weights else (result[0], None)
 
 
 PATTERN_FUNCTIONS: tuple[Callable[..., Any], ...] = (
