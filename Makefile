@@ -56,6 +56,8 @@ test-ops: $(VENV)/.stamp-test  ## all of torch's operator database against eager
 
 test-peers: $(VENV)/.stamp-bench  ## the benchmark harness and its peers on one small workload
 	$(BIN)/python -m pytest -q tests/peers $(PYTEST_ARGS)
+	$(BIN)/python -m tests.peers.cpython_tests --mode plain
+	$(BIN)/python tests/fuzz/run_python_programs.py --count 20000
 
 clean:  ## remove caches and results
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info

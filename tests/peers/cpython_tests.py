@@ -21,7 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 COUNTS = HERE / "cpython_counts.json"
 WRONG = ("different", "leaked", "spurious", "crashed")
-MODULE_SECONDS = 900
+MODULE_SECONDS = 300
 
 MODULES = [
     "test_abc",
@@ -141,6 +141,29 @@ MODULES = [
     "test_yield_from",
 ]
 
+SHORT = {
+    "plain": ("test_scope", "test_with", "test_raise", "test_unpack_ex", "test_dictcomps"),
+    "traced": ("test_scope",),
+}
+"""What continuous integration runs."""
+SET_ASIDE = {
+    "test_descr.ClassPropertiesAndMethods.test_restored_object_new": "an expected failure: CPython is wrong",
+    "test_exception_group.DeepRecursionInSplitAndSubgroup.test_deep_split": "needs the usual recursion limit",
+    "test_exception_group.DeepRecursionInSplitAndSubgroup.test_deep_subgroup": "needs the usual recursion limit",
+    "test_exceptions.ExceptionTests.test_memory_error_cleanup": "asks when an object dies",
+    "test_itertools.TestBasicOps.test_islice": "asks when an object dies",
+    "test_generators.FinalizationTest.test_frame_resurrect": "asks when an object dies",
+    "test_genexps.__test__.doctests": "asks for the identity of dead tuples",
+    "test_functools.TestLRUPy.test_lru_reentrancy_with_len": "replaces len under the machine too",
+    "test_dynamic.RebindBuiltinsTests.test_modify_builtins_from_leaf_function": "replaces len under the machine too",
+    "test_dynamic.RebindBuiltinsTests.test_modify_builtins_while_generator_active": "replaces len under the machine too",
+    "test_dynamic.TestTracing.test_after_specialization": "traces lines from a finalizer",
+    "test_generators.SignalAndYieldFromTest.test_raise_and_yield_from": "a signal in the middle of C code",
+    "test_ordered_dict.PurePythonOrderedDictTests.test_free_after_iterating": "asks when an object dies",
+    "test_ordered_dict.PurePythonOrderedDictSubclassTests.test_free_after_iterating": "asks when an object dies",
+}
+"""Tests that are not about what a program means, by name behind `test.`, with the reason."""
+
 
 def run_worker(python, module, mode, start, out_path):
     """One worker from test number `start` on; gives its exit status."""
@@ -176,7 +199,9 @@ def judge_module(python, module, mode):
             failure = run_worker(python, module, mode, start, out_path)
             entries = [json.loads(line) for line in out_path.read_text().splitlines() if line.startswith("{")]
             for entry in entries:
-                if entry.get("outcome", "started") != "started":
+                if entry.get("test", "").removeprefix("test.") in SET_ASIDE:
+                    results[entry["test"]] = ("set aside", "", "")
+                elif entry.get("outcome", "started") != "started":
                     results[entry["test"]] = (entry["outcome"], entry["code"], entry["detail"])
             begun = [entry for entry in entries if entry.get("outcome") == "started"]
             if any(entry.get("finished") for entry in entries):
@@ -210,6 +235,22 @@ def total_of(counts):
     for outcomes in counts.values():
         total.update(outcomes)
     return total
+
+
+def lost(counts, recorded):
+    """What became worse than the recorded counts: (module, outcome, count, recorded count)."""
+    found = []
+    for module, outcomes in counts.items():
+        before = recorded.get(module, {})
+        if outcomes.get("same", 0) < before.get("same", 0):
+            found.append((module, "same", outcomes.get("same", 0), before["same"]))
+        found += [(module, kind, outcomes[kind], 0) for kind in WRONG if outcomes.get(kind)]
+    return found
+
+
+def read_counts(version, mode):
+    """The recorded counts of a Python version and a mode."""
+    return json.loads(COUNTS.read_text())[f"{version} {mode}"]
 
 
 def version_of(python):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import types
+from collections.abc import Callable
 
 from lamina.capture.machine.code import DecodedCode
 from lamina.capture.machine.signals import UNBOUND, Value
+
+ONE_SNAPSHOT = sys.version_info < (3, 13)
 
 
 class Frame:
@@ -22,6 +26,7 @@ class Frame:
         "names",
         "position",
         "slots",
+        "snapshot",
         "stack",
         "value",
     )
@@ -41,6 +46,7 @@ class Frame:
         self.handled: BaseException | None = None
         self.value: Value = None
         self.back: Frame | None = None
+        self.snapshot: dict[str, Value] = {}
 
     @property
     def code(self) -> types.CodeType:
@@ -51,15 +57,15 @@ class Frame:
         """The source line of the instruction being run."""
         return self.decoded.instructions[max(self.position - 1, 0)].line
 
-    def read_locals(self) -> dict[str, Value]:
+    def read_locals(self, load_cell: Callable[[types.CellType], Value]) -> dict[str, Value]:
         """What `locals()` gives: cells opened, unbound names left out."""
-        found = {}
+        # Until 3.12 a frame has one dictionary of its locals, brought up to date by each `locals()`.
+        found = self.snapshot if ONE_SNAPSHOT else {}
         for name, value in zip(self.decoded.slot_names, self.slots, strict=True):
             if isinstance(value, types.CellType) and name in self.code.co_cellvars + self.code.co_freevars:
-                try:
-                    value = value.cell_contents
-                except ValueError:
-                    continue
-            if value is not UNBOUND:
+                value = load_cell(value)
+            if value is UNBOUND:
+                found.pop(name, None)
+            else:
                 found[name] = value
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.signals import Value, stop
@@ -11,11 +12,12 @@ from lamina.capture.machine.signals import Value, stop
 class FrameView:
     """A frame as the program sees it."""
 
-    __slots__ = ("_frame",)
+    __slots__ = ("_frame", "_load_cell")
     __machine_native__ = True
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, load_cell: Callable[[types.CellType], Value]) -> None:
         self._frame = frame
+        self._load_cell = load_cell
 
     @property
     def f_globals(self) -> dict[str, Value]:
@@ -27,7 +29,7 @@ class FrameView:
 
     @property
     def f_locals(self) -> dict[str, Value]:
-        return self._frame.read_locals() if self._frame.names is None else self._frame.names
+        return self._frame.read_locals(self._load_cell) if self._frame.names is None else self._frame.names
 
     @property
     def f_code(self) -> types.CodeType:
@@ -39,14 +41,14 @@ class FrameView:
 
     @property
     def f_back(self) -> FrameView:
-        return view_frame(self._frame, 1)
+        return view_frame(self._frame, 1, self._load_cell)
 
 
-def view_frame(frame: Frame, depth: int) -> FrameView:
+def view_frame(frame: Frame, depth: int, load_cell: Callable[[types.CellType], Value]) -> FrameView:
     """The frame `depth` calls above. What called the machine is not known to it."""
     found: Frame | None = frame
     for _ in range(depth):
         found = None if found is None else found.back
     if found is None:
         stop("frames", "the frame that called the program is looked at")
-    return FrameView(found)
+    return FrameView(found, load_cell)

@@ -10,7 +10,7 @@ from lamina.capture.machine.code import Handler, Instruction
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.signals import MISSING, NULL, Value, stop
 from lamina.capture.opcodes.containers import name_callable, take
-from lamina.capture.values.iteration import unpack
+from lamina.capture.values.iteration import is_iterable, unpack
 
 DEFAULTS, KEYWORD_DEFAULTS, ANNOTATIONS, CLOSURE = 1, 2, 4, 8
 
@@ -59,7 +59,7 @@ def call_function_ex(machine: Any, frame: Frame, instruction: Instruction) -> in
     else:
         callee = frame.stack.pop()
         frame.stack.pop()
-    if not hasattr(type(arguments), "__iter__") and not hasattr(type(arguments), "__getitem__"):
+    if not is_iterable(arguments):
         kind = type(arguments).__name__
         raise TypeError(f"{name_callable(callee)} argument after * must be an iterable, not {kind}")
     if not all(isinstance(key, str) for key in keywords):

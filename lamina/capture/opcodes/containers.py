@@ -9,7 +9,7 @@ from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.opcodes.attributes import NULL_ABOVE_CALLABLE
 from lamina.capture.values.attributes import find_in_type
-from lamina.capture.values.iteration import as_native_iterable, iterate, unpack
+from lamina.capture.values.iteration import as_native_iterable, is_iterable, iterate, unpack
 from lamina.capture.values.operators import step_through
 
 
@@ -75,7 +75,7 @@ def map_add(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
 
 def list_extend(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     iterable = frame.stack.pop()
-    if not hasattr(type(iterable), "__iter__") and not hasattr(type(iterable), "__getitem__"):
+    if not is_iterable(iterable):
         raise TypeError(f"Value after * must be an iterable, not {type(iterable).__name__}")
     frame.stack[-instruction.arg].extend(as_native_iterable(machine.world, iterable))
     return None
@@ -96,13 +96,13 @@ def name_callable(callee: Value) -> str:
     return f"{name}()" if module is None or module == "builtins" else f"{module}.{name}()"
 
 
-def read_mapping(machine: Any, mapping: Value) -> dict[Value, Value]:
+def read_mapping(machine: Any, mapping: Value) -> list[tuple[Value, Value]]:
     """The entries of any mapping, read as `dict.update` reads it."""
     world = machine.world
     if isinstance(mapping, dict) and find_in_type(type(mapping), "__iter__") is dict.__iter__:
-        return dict(mapping)
+        return list(dict.items(mapping))
     keys = world.call(world.load_attribute(mapping, "keys"), (), {})
-    return {key: world.get_item(mapping, key) for key in step_through(world, iterate(world, keys))}
+    return [(key, world.get_item(mapping, key)) for key in step_through(world, iterate(world, keys))]
 
 
 def dict_update(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
@@ -120,7 +120,7 @@ def dict_merge(machine: Any, frame: Frame, instruction: Instruction) -> int | No
     name = name_callable(callee)
     if find_in_type(type(mapping), "keys") is MISSING:
         raise TypeError(f"{name} argument after ** must be a mapping, not {type(mapping).__name__}")
-    for key, value in read_mapping(machine, mapping).items():
+    for key, value in read_mapping(machine, mapping):
         if key in target:
             raise TypeError(f"{name} got multiple values for keyword argument {key!r}")
         target[key] = value
@@ -147,10 +147,14 @@ def unpack_sequence(machine: Any, frame: Frame, instruction: Instruction) -> int
     return None
 
 
+def check_unpacked(value: Value) -> None:
+    if not is_iterable(value):
+        raise TypeError(f"cannot unpack non-iterable {type(value).__name__} object")
+
+
 def take_at_most(machine: Any, iterable: Value, limit: int) -> list[Value]:
     """The first items of an iterable, stepping it no further than unpacking does."""
-    if find_in_type(type(iterable), "__iter__") is MISSING and not hasattr(type(iterable), "__getitem__"):
-        raise TypeError(f"cannot unpack non-iterable {type(iterable).__name__} object")
+    check_unpacked(iterable)
     iterator = iterate(machine.world, iterable)
     items: list[Value] = []
     for item in step_through(machine.world, iterator):
@@ -162,6 +166,7 @@ def take_at_most(machine: Any, iterable: Value, limit: int) -> list[Value]:
 
 def unpack_ex(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     before, after = instruction.arg & 255, instruction.arg >> 8
+    check_unpacked(frame.stack[-1])
     items = unpack(machine.world, frame.stack.pop())
     if len(items) < before + after:
         raise ValueError(

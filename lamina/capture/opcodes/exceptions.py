@@ -122,7 +122,7 @@ def split_group(machine: Any, error: Value, kinds: Value) -> tuple[Value, Value]
     if isinstance(error, kinds):
         if isinstance(error, BaseExceptionGroup):
             return error, None
-        group = BaseExceptionGroup("", [error])
+        group = BaseExceptionGroup("", (error,))
         group.__traceback__ = error.__traceback__
         return group, None
     if not isinstance(error, BaseExceptionGroup):

@@ -156,7 +156,7 @@ def model_vars(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
 
 def model_locals(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     frame = world.machine.frame
-    return frame.names if frame.names is not None else frame.read_locals()
+    return frame.names if frame.names is not None else frame.read_locals(world.load_cell)
 
 
 def model_globals(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -198,7 +198,7 @@ def model_getframe(world: Any, arguments: Arguments, keywords: Keywords) -> Valu
     depth = arguments[0] if arguments else 0
     if not isinstance(depth, int) or depth < 0:
         stop("frames", f"sys._getframe of {depth!r}")
-    return view_frame(world.machine.frame, depth)
+    return view_frame(world.machine.frame, depth, world.load_cell)
 
 
 def ignore(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -340,6 +340,7 @@ MODELS: dict[Any, Model] = {
         getattr(sys, name): forbid("frames", f"sys.{name} is about the interpreter's own frames")
         for name in INTERPRETER
     },
+    types.TracebackType: forbid("frames", "a traceback is made of frames"),
     sys.excepthook: forbid("frames", "sys.excepthook prints the frames of a traceback"),
     **{
         getattr(gc, name): forbid("frames", f"gc.{name} looks at all objects, the machine's among them")

@@ -11,7 +11,12 @@ from typing import Any
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.values.attributes import find_in_type, is_native_type
 from lamina.capture.values.conversions import Arguments, Keywords, Model
-from lamina.capture.values.iteration import as_native_callable, as_native_iterable
+from lamina.capture.values.iteration import (
+    as_lazy_iterable,
+    as_native_callable,
+    as_native_iterable,
+    is_iterable,
+)
 from lamina.capture.values.operators import compares_in_python, find_equal
 
 MethodModel = Callable[[Any, Any, Value, Arguments, Keywords], Value]
@@ -26,6 +31,18 @@ def consume_iterables(native: Any) -> Model:
         return world.call_native(native, taken, keywords)
 
     return model
+
+
+def model_chain(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    taken = tuple(as_lazy_iterable(world, value) for value in arguments)
+    return world.call_native(itertools.chain, taken, keywords)
+
+
+def chain_from_iterable(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    if len(arguments) != 1 or keywords:
+        return world.call_native(itertools.chain.from_iterable, arguments, keywords)
+    parts = (as_lazy_iterable(world, part) for part in as_native_iterable(world, arguments[0]))
+    return world.call_native(itertools.chain.from_iterable, (parts,), {})
 
 
 def apply_function(native: Any) -> Model:
@@ -150,6 +167,8 @@ def model_sum(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
 
 def model_reduce(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     function, iterable, *initial = arguments
+    if not is_iterable(iterable):
+        return world.call_native(functools.reduce, arguments, keywords)
     iterator = iter(as_native_iterable(world, iterable))
     if initial:
         value = initial[0]
@@ -187,7 +206,8 @@ FUNCTIONAL: dict[Any, Model] = {
     zip: consume_iterables(zip),
     map: apply_function(map),
     filter: apply_function(filter),
-    itertools.chain: consume_iterables(itertools.chain),
+    itertools.chain: model_chain,
+    itertools.chain.from_iterable: chain_from_iterable,
     itertools.product: consume_iterables(itertools.product),
     itertools.islice: consume_iterables(itertools.islice),
     itertools.cycle: consume_iterables(itertools.cycle),

@@ -47,6 +47,26 @@ class MachineIterator:
         return length_hint(self.world, self.iterable, 0)
 
 
+class MachineIterable:
+    """A Python-level iterable as C code may iterate it later."""
+
+    __slots__ = ("iterable", "world")
+    __machine_native__ = True
+    __reduce_ex__ = refuse_copies  # type: ignore[assignment]
+
+    def __init__(self, world: Any, iterable: Value) -> None:
+        self.world = world
+        self.iterable = iterable
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(as_native_iterable(self.world, self.iterable))
+
+
+def as_lazy_iterable(world: Any, iterable: Value) -> Value:
+    """Like `as_native_iterable`, for C code that asks for the iterator only when it comes to it."""
+    return iterable if is_native_type(type(iterable)) else MachineIterable(world, iterable)
+
+
 def length_hint(world: Any, value: Value, default: int) -> int:
     """`operator.length_hint(value, default)`."""
     for name, ask in (("__len__", len), ("__length_hint__", operator.length_hint)):
@@ -162,6 +182,12 @@ def as_native_callable(world: Any, function: Value) -> Value:
         if is_plain and world.find_model(function) is None:
             return function
     return MachineCallable(world, function)
+
+
+def is_iterable(value: Value) -> bool:
+    """Whether `iter` would try."""
+    kind = type(value)
+    return any(find_in_type(kind, name) is not MISSING for name in ("__iter__", "__getitem__"))
 
 
 def unpack(world: Any, iterable: Value) -> list[Value]:
