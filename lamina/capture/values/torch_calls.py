@@ -20,6 +20,7 @@ import torch
 
 from lamina.capture.graph_builder import NUMPY_NUMBERS
 from lamina.capture.machine.signals import MISSING, Value, stop
+from lamina.capture.sources import Fixed
 from lamina.capture.values.attributes import HEAP_TYPE
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.custom_functions import model_apply
@@ -77,7 +78,7 @@ def is_leaf_function(function: types.FunctionType, arguments: Arguments, keyword
 
 
 def is_entered_with(value: Value) -> bool:
-    """Whether a function that gets `value` must be entered: functions, modules, records are no graph values."""
+    """Whether a function that gets `value` must be entered: functions, modules, records: no graph values."""
     kind = type(value)
     if isinstance(value, (types.FunctionType, types.MethodType, torch.nn.Module)):
         return True
@@ -102,7 +103,7 @@ def record_leaf(world: Any, callee: Any, arguments: Arguments, keywords: Keyword
 
 
 def record_attention(world: Any, callee: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    """The fused attention gives no weights where they are not asked for; fake tensors give an empty tensor."""
+    """The fused attention gives no weights where they are not asked for; fakes give an empty tensor."""
     result = world.builder.call(callee, arguments, keywords)
     needs_weights = keywords.get("need_weights", arguments[10] if len(arguments) > 10 else True)
     return result if needs_weights else (result[0], None)
@@ -146,7 +147,11 @@ def model_is_compiling(world: Any, arguments: Arguments, keywords: Keywords) -> 
 
 
 def model_id(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    """`id` in the standard library's `copy`, which only asks whether two objects are one."""
+    """`id` of what is the same in every call, or in the library module `copy`, which only asks whether
+    two objects are one."""
+    state = world.importer.states.get(id(arguments[0]))
+    if state is not None and type(state.source) is Fixed:
+        return id(arguments[0])
     if world.machine.frame.global_names is not vars(copy):
         stop("torch-function", "id() cannot be captured", "call it outside the compiled function")
     return world.identify(arguments[0])

@@ -158,6 +158,8 @@ class TracedAttributes(TracedNames):
     def write_instance(self, owner: Value, name: str, value: Value) -> None:
         state = self.importer.states.get(id(owner))
         if state is not None:
+            if name in ("__class__", "__dict__"):
+                stop("attribute", f"{name} of an object from outside is set")
             state.known[name] = value
             return
         self._refuse_shared(owner, name)

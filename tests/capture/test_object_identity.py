@@ -1,0 +1,57 @@
+"""What a program does to objects themselves: it asks their id, gives them another class, or other entries."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import lamina
+
+
+class First:
+    def number(self):
+        return 1
+
+
+class Second(First):
+    def number(self):
+        return 2
+
+
+def change_class(x, thing):
+    thing.__class__ = Second
+    return x + thing.number()
+
+
+def change_entries(x, thing):
+    thing.__dict__ = {"other": 5}
+    return x + thing.other + hasattr(thing, "before")
+
+
+@pytest.mark.parametrize("program", [change_class, change_entries])
+def test_changed_objects_are_seen_changed(program):
+    fast = lamina.compile(program, backend=lambda graph, inputs: graph.forward)
+    for _ in range(2):
+        expected, got = First(), First()
+        expected.before = got.before = 3
+        assert torch.equal(fast(torch.ones(2), got), program(torch.ones(2), expected))
+        assert type(got) is type(expected) and vars(got) == vars(expected)
+
+
+def test_a_lazy_module_becomes_what_it_becomes_in_eager():
+    module = torch.nn.LazyBatchNorm3d(affine=False, track_running_stats=False)
+    lamina.compile(lambda x: module(x), backend=lambda graph, inputs: graph.forward)(
+        torch.ones(2, 3, 4, 5, 6)
+    )
+    assert type(module) is torch.nn.BatchNorm3d
+
+
+class Named(torch.nn.Module):
+    def forward(self, x):
+        return x + (id(self) % 7)
+
+
+def test_the_id_of_a_module():
+    module = Named()
+    fast = lamina.compile(module, backend=lambda graph, inputs: graph.forward, fullgraph=True)
+    assert torch.equal(fast(torch.ones(2)), module(torch.ones(2)))
