@@ -58,6 +58,7 @@ test-peers: $(VENV)/.stamp-bench  ## the benchmark harness and its peers on one 
 	$(BIN)/python -m pytest -q tests/peers $(PYTEST_ARGS)
 	$(BIN)/python -m tests.peers.cpython_tests --mode plain
 	$(BIN)/python tests/fuzz/run_python_programs.py --count 20000
+	$(BIN)/python -m tests.peers transformers && $(BIN)/python -m tests.peers modules && $(BIN)/python -m tests.peers functions
 
 clean:  ## remove caches and results
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info
