@@ -8,7 +8,8 @@ from typing import Any
 
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.sources import Source
-from lamina.capture.values.outside import ContainerCopy, ObjectState, dict_base, read_dict
+from lamina.capture.values.object_records import ObjectState, read_dict
+from lamina.capture.values.outside import ContainerCopy, dict_base
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.sources import Attribute, Field, Fixed, Item, Source
 from lamina.capture.values.attributes import HEAP_TYPE, find_in_type
+from lamina.capture.values.object_records import ObjectRecords, ObjectState
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.trust import is_trusted_module
@@ -73,19 +74,6 @@ def is_made_per_call(function: types.FunctionType) -> bool:
 def is_bound_native(value: Any) -> bool:
     """Whether a native function is a method bound to an object, as `file.__exit__` is."""
     return value.__self__ is not None and not isinstance(value.__self__, (types.ModuleType, type))
-
-
-class ObjectState:
-    """An object from outside: the attributes the program knows, and which of them it changed."""
-
-    __slots__ = ("is_complete", "known", "owner", "read", "source")
-
-    def __init__(self, owner: Any, source: Source) -> None:
-        self.owner = owner
-        self.source = source
-        self.known: dict[str, Value] = {}
-        self.read: dict[str, Value] = {}
-        self.is_complete = False
 
 
 class ContainerCopy:
@@ -147,12 +135,12 @@ def find_original_key(key: Any) -> Any:
     return key.source.value
 
 
-class Importer:
+class Importer(ObjectRecords):
     """All values brought in so far, by identity, so that aliases stay aliases."""
 
     def __init__(self, world: Any, guards: GuardSet) -> None:
+        super().__init__(guards)
         self.world = world
-        self.guards = guards
         self.states: dict[int, ObjectState] = {}
         self.copies: dict[int, ContainerCopy] = {}
         self.copy_ids: dict[int, ContainerCopy] = {}
@@ -361,10 +349,10 @@ class Importer:
         else:
             self.guards.length(source, len(value))
             reader = list if isinstance(value, list) and type(value) is not list else None
-            base: Any = list if isinstance(value, list) else collections.deque
-            for index, item in enumerate(list(base.__iter__(value))):
-                base.append(copy, self.bring(item, Item(source, index, reader)))
-            record.first = list(base.__iter__(copy))
+            sequence: Any = list if isinstance(value, list) else collections.deque
+            for index, item in enumerate(list(sequence.__iter__(value))):
+                sequence.append(copy, self.bring(item, Item(source, index, reader)))
+            record.first = list(sequence.__iter__(copy))
 
     def _fill_attributes(self, value: Any, copy: Any, source: Source) -> None:
         for name, item in getattr(value, "__dict__", {}).items():
@@ -441,78 +429,6 @@ class Importer:
         self._keep(cell, source)
         return cell
 
-    def read_attribute(self, state: ObjectState, name: str) -> Value:
-        """The entry `name` of an outside object's own dictionary, or MISSING."""
-        found = state.known.get(name, MISSING)
-        if found is not MISSING:
-            return found
-        if state.is_complete or name in state.read:
-            return MISSING
-        entries = read_dict(state.owner)
-        raw = entries.get(name, MISSING) if entries is not None else MISSING
-        if raw is MISSING:
-            if entries is not None:
-                self.guard_absent(state, name)
-            return MISSING
-        value = self.bring(raw, Attribute(state.source, name))
-        state.known[name] = state.read[name] = value
-        return value
-
-    def erase_attribute(self, state: ObjectState, name: str) -> None:
-        """Forget an attribute that was read before: it is deleted after the call."""
-        state.known.pop(name)
-        state.read.setdefault(name, MISSING)
-
-    def guard_absent(self, state: ObjectState, name: str) -> None:
-        """The object has no own attribute of that name."""
-        source = state.source
-        place = Attribute(source, name)
-        if isinstance(source, Fixed):
-            entries = source.value.__dict__
-            self._add_absent(place, lambda writer: writer.constant(entries), name)
-        else:
-            self._add_absent(place, lambda writer: writer.read(f"{source.expression(writer)}.__dict__"), name)
-
-    def guard_absent_key(self, source: Source, key: Any) -> None:
-        self._add_absent(Item(source, key), source.expression, key)
-
-    def _add_absent(self, place: Source, entries: Any, name: Any) -> None:
-        if self.guards.is_new("absent", place.key):
-            self.guards.add(
-                3 if place.is_fixed else 0,
-                place.describe(),
-                "absent",
-                lambda writer: f"{writer.constant(name)} not in {entries(writer)}",
-            )
-
-    def complete(self, state: ObjectState) -> dict[str, Value]:
-        """All attributes of an outside object, as the dict that its `__dict__` is in the program."""
-        if not state.is_complete:
-            entries = read_dict(state.owner) or {}
-            deleted = [name for name in state.read if name not in state.known]
-            written = dict(state.known)
-            state.known.clear()
-            self.guards.on_value(
-                state.source,
-                "attributes",
-                f"attributes {tuple(entries)!r}",
-                lambda writer, name: f"tuple({name}.__dict__) == {writer.constant(tuple(entries))}",
-            )
-            for name, raw in list(entries.items()):
-                if name in deleted:
-                    continue
-                if name in state.read:
-                    state.known[name] = written.pop(name)
-                    continue
-                if name in written:
-                    state.known[name] = written.pop(name)
-                    continue
-                value = self.bring(raw, Attribute(state.source, name))
-                state.known[name] = state.read[name] = value
-            state.known.update(written)
-            state.is_complete = True
-        return state.known
-
 
 OWN_WALKS: dict[type, tuple[str, ...]] = {
     list: ("__len__",),
@@ -534,15 +450,6 @@ def walks_in_its_own_way(kind: type) -> bool:
 def dict_base(value: dict[Any, Any]) -> Any:
     """The builtin class whose methods see `value`'s true order."""
     return collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
-
-
-def read_dict(owner: Any) -> dict[str, Any] | None:
-    """An object's own dictionary without running its code."""
-    try:
-        entries: dict[str, Any] = object.__getattribute__(owner, "__dict__")
-    except AttributeError:
-        return None
-    return entries
 
 
 def make_empty(value: Any, kind: type) -> Any:
