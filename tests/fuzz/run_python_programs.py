@@ -128,7 +128,9 @@ def judge(seed, runner, stopped_kinds, prepare):
         signal.setitimer(signal.ITIMER_REAL, 0)
     if expected == got:
         return "same", expected[0]
-    return "different", "\n".join(f"  expected {a}\n  got      {b}" for a, b in zip(expected, got, strict=True) if a != b)
+    return "different", "\n".join(
+        f"  expected {a}\n  got      {b}" for a, b in zip(expected, got, strict=True) if a != b
+    )
 
 
 def make_runner(is_traced):

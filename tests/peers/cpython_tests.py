@@ -159,6 +159,7 @@ SET_ASIDE = {
     "test_dynamic.RebindBuiltinsTests.test_modify_builtins_while_generator_active": "replaces len under the machine too",
     "test_dynamic.TestTracing.test_after_specialization": "traces lines from a finalizer",
     "test_generators.SignalAndYieldFromTest.test_raise_and_yield_from": "a signal in the middle of C code",
+    "test_userlist.UserListTest.test_free_after_iterating": "asks when an object dies",
     "test_ordered_dict.PurePythonOrderedDictTests.test_free_after_iterating": "asks when an object dies",
     "test_ordered_dict.PurePythonOrderedDictSubclassTests.test_free_after_iterating": "asks when an object dies",
 }

@@ -122,7 +122,7 @@ def dict_merge(machine: Any, frame: Frame, instruction: Instruction) -> int | No
         raise TypeError(f"{name} argument after ** must be a mapping, not {type(mapping).__name__}")
     for key, value in read_mapping(machine, mapping):
         if key in target:
-            raise TypeError(f"{name} got multiple values for keyword argument {key!r}")
+            raise TypeError(f"{name} got multiple values for keyword argument '{key}'")
         target[key] = value
     return None
 

@@ -114,6 +114,8 @@ def model_issubclass(world: Any, arguments: Arguments, keywords: Keywords) -> Va
     given, kinds = arguments
     if type(kinds) is tuple:
         return any(model_issubclass(world, (given, kind), {}) for kind in kinds)
+    if type(kinds).__name__ == "_ProtocolMeta":
+        stop("frames", "a protocol looks at the frames of those who ask for its subclasses")
     checker = find_in_type(type(kinds), "__subclasscheck__")
     if is_python_method(checker) and not world.is_trusted_check(kinds):
         return world.truth(call_method(world, checker, kinds, given))
@@ -125,11 +127,13 @@ def model_super(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
         return super(*arguments)
     frame = world.machine.frame
     names = frame.decoded.slot_names
+    if not frame.code.co_argcount:
+        raise RuntimeError("super(): no arguments")
     if "__class__" not in names:
         raise RuntimeError("super(): __class__ cell not found")
     kind = world.load_cell(frame.slots[names.index("__class__")])
     first = frame.slots[0]
-    if isinstance(first, types.CellType):
+    if isinstance(first, types.CellType) and names[0] in frame.code.co_cellvars:
         first = world.load_cell(first)
     if first is UNBOUND or kind is UNBOUND:
         raise RuntimeError("super(): arg[0] deleted")
@@ -417,7 +421,7 @@ ARITY: dict[Any, tuple[int, int]] = {
     exec: (1, 3),
 }
 """How many positional arguments the models take; what does not fit is CPython's to refuse."""
-TAKES_KEYWORDS = frozenset({sum, sorted, list.sort, type.__call__, eval, exec})
+TAKES_KEYWORDS = frozenset({sum, sorted, type.__call__, eval, exec})
 
 
 def fits(native: Any, arguments: Arguments, keywords: Keywords) -> bool:

@@ -113,10 +113,6 @@ def model_repr(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     return world.to_repr(arguments[0])
 
 
-def model_ascii(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return world.to_repr(arguments[0]).encode("ascii", "backslashreplace").decode()
-
-
 def model_format(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     return world.format_value(arguments[0], arguments[1] if len(arguments) > 1 else "")
 
@@ -171,6 +167,6 @@ CONVERSIONS: dict[Any, Model] = {
     divmod: model_divmod,
     str: model_str,
     repr: model_repr,
-    ascii: model_ascii,
+    ascii: convert_with(ascii, "__repr__"),
     format: model_format,
 }

@@ -125,19 +125,16 @@ def model_sorted(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     return order(world, list(as_native_iterable(world, arguments[0])), keywords)
 
 
-def model_list_sort(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    (target,) = arguments
-    items = list.__getitem__(target, slice(None))
-    # CPython empties the list while it sorts, and looks afterwards whether somebody has changed it.
-    list.clear(target)
-    is_changed = False
-    try:
-        items = order(world, items, keywords)
-    finally:
-        is_changed = bool(list.__len__(target))
-        list.__setitem__(target, slice(None), items)
-    if is_changed:
-        raise ValueError("list modified during sort")
+def sort_list(world: Any, native: Any, owner: Value, arguments: Arguments, keywords: Keywords) -> Value:
+    """`list.sort`, which itself sees whether somebody changes the list meanwhile."""
+    key = keywords.get("key")
+    if key is None and not any(compares_in_python(type(item), "__lt__") for item in list.__iter__(owner)):
+        return world.call_native(native, arguments, keywords)
+
+    def rank(item: Value) -> Rank:
+        return Rank(world, item if key is None else world.call(key, (item,), {}))
+
+    return world.call_native(native, arguments, {**keywords, "key": rank})
 
 
 def model_cmp_to_key(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -227,7 +224,6 @@ FUNCTIONAL: dict[Any, Model] = {
     functools.reduce: model_reduce,
     functools.cmp_to_key: model_cmp_to_key,
     sorted: model_sorted,
-    list.sort: model_list_sort,
     min: pick_extreme(min, "<"),
     max: pick_extreme(max, ">"),
     any: model_any,
@@ -257,12 +253,6 @@ def search_with(search: Callable[[Any, Any, Value], Value]) -> MethodModel:
         return world.call_native(native, arguments, keywords)
 
     return model
-
-
-def sort_list(world: Any, native: Any, owner: Value, arguments: Arguments, keywords: Keywords) -> Value:
-    if arguments:
-        return world.call_native(native, arguments, keywords)
-    return model_list_sort(world, (owner,), keywords)
 
 
 def search_index(world: Any, owner: Any, item: Value) -> int:
