@@ -154,6 +154,9 @@ class GraphBuilder:
     def call_method(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the method `name` of the tensor `args[0]`."""
         owner = args[0]
+        if name == "new" and len(args) == 2 and type(args[1]) in (torch.Size, SizeTuple):
+            # In a graph a torch.Size is a tuple, and `new` takes that for the numbers of the new tensor.
+            name = "new_empty"
 
         def run(*fake_args: Any, **fake_kwargs: Any) -> Any:
             return getattr(fake_args[0], name)(*fake_args[1:], **fake_kwargs)
