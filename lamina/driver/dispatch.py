@@ -196,6 +196,18 @@ def _compile_module(module: torch.nn.Module, settings: Settings) -> torch.nn.Mod
     def call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         return state.call(args, kwargs)
 
+    first_forward = base.forward
+    forward_state = State(original.forward, settings)
+
+    @functools.wraps(first_forward)
+    def forward(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if base.forward is not first_forward:
+            return original.forward(*args, **kwargs)
+        return forward_state.call(args, kwargs)
+
+    # Code that is compiled itself enters the original, and not our way to compiled code.
+    forward.__lamina__ = types.SimpleNamespace(original=first_forward)  # type: ignore[attr-defined]
+
     def deepcopy(self: torch.nn.Module, memo: dict[int, Any]) -> torch.nn.Module:
         copied = _compile_module(copy.deepcopy(original, memo), settings)
         memo[id(self)] = copied
@@ -208,7 +220,7 @@ def _compile_module(module: torch.nn.Module, settings: Settings) -> torch.nn.Mod
 
     def fill(namespace: dict[str, Any]) -> None:
         namespace.update(
-            __call__=call, __deepcopy__=deepcopy, __reduce_ex__=reduce, __lamina__=state,
+            __call__=call, forward=forward, __deepcopy__=deepcopy, __reduce_ex__=reduce, __lamina__=state,
             __module__=base.__module__, __qualname__=base.__qualname__, __doc__=base.__doc__,
         )  # fmt: skip
 

@@ -55,3 +55,18 @@ def test_the_id_of_a_module():
     module = Named()
     fast = lamina.compile(module, backend=lambda graph, inputs: graph.forward, fullgraph=True)
     assert torch.equal(fast(torch.ones(2)), module(torch.ones(2)))
+
+
+def test_forward_of_a_compiled_module_is_compiled():
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    module = torch.nn.Linear(2, 2)
+    fast = lamina.compile(module, backend=keep)
+    whole = lamina.compile(lambda x: fast.forward(x) + fast(x), backend=keep, fullgraph=True)
+    x = torch.ones(1, 2)
+    assert torch.equal(fast.forward(x), module(x)) and len(graphs) == 1
+    assert torch.equal(whole(x), module(x) + module(x)) and len(graphs) == 2
