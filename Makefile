@@ -8,6 +8,7 @@ EDITABLE := $(PIP) --no-deps --no-build-isolation --editable .
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 OPS_ARGS ?=
+DYNAMO_TESTS ?=
 
 .PHONY: help demo test quick-test lint typecheck bench test-ops test-peers clean distclean
 .DEFAULT_GOAL := help
@@ -56,6 +57,7 @@ test-ops: $(VENV)/.stamp-test  ## all of torch's operator database against eager
 
 test-peers: $(VENV)/.stamp-bench  ## the benchmark harness and its peers on one small workload
 	$(BIN)/python -m pytest -q tests/peers $(PYTEST_ARGS)
+	$(BIN)/python -m tests.peers.dynamo_tests $(DYNAMO_TESTS)
 	$(BIN)/python -m tests.peers.cpython_tests --mode plain
 	$(BIN)/python tests/fuzz/run_python_programs.py --count 20000
 	$(BIN)/python -m tests.peers transformers && $(BIN)/python -m tests.peers modules && $(BIN)/python -m tests.peers functions

@@ -95,15 +95,15 @@ def is_telling(name: str, dynamo: Verdicts, nothing: Verdicts) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path, nargs="?")
     parser.add_argument("--only", default="", help="files whose name contains this")
     parser.add_argument("--by", choices=COMPILERS, help="one compiler only; every test is shown")
     parser.add_argument(
         "--save", type=pathlib.Path, help="write the verdicts of the compiler to this JSON file"
     )
     given = parser.parse_args()
-    if not given.folder.is_dir():
-        print(f"skipped: {given.folder} is no folder")
+    if given.folder is None or not given.folder.is_dir():
+        print(f"Dynamo's tests are skipped: there is no folder {given.folder or 'given'}")
         return 0
     if given.by:
         verdicts = run_all(given.folder, given.by, given.only)
