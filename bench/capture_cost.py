@@ -1,8 +1,8 @@
 """`python -m bench.capture_cost`: seconds of the first capture of each network, against torch.compile's own.
 
 Each measurement has a fresh process. Ours is `lamina.capture.trace` of the first call; torch.compile's is the
-first call with `backend="eager"`, which captures and compiles nothing, less a later eager call. The imports of
-both are paid before, as a program has them at its start.
+first call with `backend="eager"`, which captures and compiles nothing, less a later eager call. Both are
+imported before the clock starts, as a program does at its own start.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import lamina
 from lamina.capture import trace
 
 X = torch.arange(6.0).reshape(2, 3)
@@ -389,3 +390,88 @@ def test_a_dict_of_another_tensor_misses():
     captured = trace(lambda x, entries: x + len(entries), (X, {known: 1}), {})
     assert captured.check((X, {known: 1}), {})
     assert not captured.check((X, {other: 1}), {})
+
+
+SPECIAL_METHODS = {
+    "__add__": lambda self, other: other * 7,
+    "__call__": lambda self, x: x * 9,
+    "__getitem__": lambda self, index: 77,
+    "__len__": lambda self: 5,
+    "__bool__": lambda self: False,
+    "__eq__": lambda self, other: False,
+    "__contains__": lambda self, item: False,
+    "__iter__": lambda self: iter([9]),
+    "__enter__": lambda self: 55,
+    "__str__": lambda self: "longer",
+    "__getattr__": lambda self, name: 1000,
+    "__neg__": lambda self: -50,
+}
+
+
+class Special:
+    def __add__(self, other):
+        return other + 2
+
+    def __call__(self, x):
+        return x + 1
+
+    def __getitem__(self, index):
+        return 3
+
+    def __len__(self):
+        return 2
+
+    def __bool__(self):
+        return True
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+    def __contains__(self, item):
+        return True
+
+    def __iter__(self):
+        return iter([1, 2])
+
+    def __enter__(self):
+        return 1
+
+    def __exit__(self, *error):
+        return False
+
+    def __str__(self):
+        return "a"
+
+    def __getattr__(self, name):
+        return 5
+
+    def __neg__(self):
+        return 3
+
+
+def uses_special_methods(special, x):
+    y = special + x + special(x) + special[0] + len(special) + len(str(special)) + special.missing
+    y = y + (-special)
+    if special:
+        y = y + 1
+    if special == 3:
+        y = y * 2
+    if 4 in special:
+        y = y + 7
+    for item in special:
+        y = y + item
+    with special as number:
+        return y + number
+
+
+@pytest.mark.parametrize("name", SPECIAL_METHODS)
+def test_a_patched_special_method_is_seen(name, monkeypatch):
+    x, special = torch.ones(2), Special()
+    fast = lamina.compile(uses_special_methods)
+    with torch.no_grad():
+        assert torch.equal(fast(special, x), uses_special_methods(special, x))
+        monkeypatch.setattr(Special, name, SPECIAL_METHODS[name])
+        assert torch.equal(fast(special, x), uses_special_methods(special, x))

@@ -12,10 +12,10 @@ import torch
 
 from lamina.capture.guards import FLAGS, MODES
 from lamina.capture.machine.signals import Value, stop
-from lamina.capture.sources import Called, Fixed
+from lamina.capture.sources import Called, Field, Fixed
 from lamina.capture.values import calls, natives, reducing, scripted, sizes, torch_calls
 from lamina.capture.values.attribute_view import AttributeView
-from lamina.capture.values.attributes import is_native_type
+from lamina.capture.values.attributes import find_in_type, is_native_type
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.operators import COMPARE
 from lamina.capture.values.outside import IMMUTABLE, LargeDict
@@ -137,7 +137,18 @@ class TracingWorld(TracedAttributes):
             return torch_calls.record_leaf(self, function, arguments, keywords)
         if any(function.__dict__.get(mark) for mark in DISABLED_MARKS):
             stop("disabled", f"{function.__qualname__} is marked to run eagerly")
+        if arguments and id(function) not in self.functions:
+            self._guard_method(function, arguments[0])
         return self.machine.call_function(function, arguments, keywords)
+
+    def _guard_method(self, function: types.FunctionType, owner: Value) -> None:
+        """A function that a class gave, by an operator, `len` or a call: it is still the class's."""
+        kind = owner if isinstance(owner, type) else type(owner)
+        if is_trusted_module(kind.__module__) or id(kind) in self.classes:
+            return
+        name = find_name_in_class(kind, function)
+        if name is not None:
+            self.guards.identity(Field(Fixed(kind, kind.__qualname__), name), getattr(kind, name))
 
     def call_native(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         if torch_calls.is_torch_builtin(callee) or torch_calls.is_tensor_method(callee):
@@ -240,6 +251,13 @@ class TracingWorld(TracedAttributes):
         if self.guards.is_new("query", name):
             write = functools.partial(write_mode, query=query, value=value)
             self.guards.add(MODES, name, repr(value), write, functools.partial(write_query, query=query))
+
+
+@functools.lru_cache(maxsize=4096)
+def find_name_in_class(kind: type, function: types.FunctionType) -> str | None:
+    """Under which name instances of `kind` find `function` as a plain method; None where they do not."""
+    names = [function.__name__, *(name for base in kind.__mro__ for name in base.__dict__)]
+    return next((name for name in names if find_in_type(kind, name) is function), None)
 
 
 def unwrap(value: Value) -> Value:
