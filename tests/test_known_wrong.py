@@ -274,3 +274,28 @@ def test_torchs_encoder_with_padding() -> None:
     padding = torch.tensor([[False, False, True], [False, True, True]])
     with torch.no_grad():
         both(lambda x: encoder(x, src_key_padding_mask=padding), ramp(2, 3, 8))
+
+
+def test_a_layer_loop_with_breaks_compiles_each_layer(recwarn):
+    """Twenty layers, a break in each round: every layer has a variant, no limit is met."""
+
+    class Layered(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(20))
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+                lamina.graph_break()
+            return x
+
+    model, x = Layered(), torch.randn(2, 4)
+    fast = lamina.compile(model)
+    with torch.no_grad():
+        lamina.reset()
+        assert torch.allclose(fast(x), model(x))
+        graphs = lamina.counters()["graphs"]
+        assert graphs == 20
+        assert torch.allclose(fast(x), model(x)) and lamina.counters()["graphs"] == graphs
+    assert not [warning for warning in recwarn if "compiled variants" in str(warning.message)]

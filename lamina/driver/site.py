@@ -32,7 +32,10 @@ GRADIENT_REASON = "gradients are needed: training is not compiled yet, the call 
 USERS_ERRORS = frozenset({"op-error", "raises"})
 """Capture's codes for a program that fails by itself: the eager call raises the user's own error."""
 RECOMPILE_LIMIT = 8
-"""Variants of one place before further ones run eagerly (with one warning)."""
+"""Variants of one place, for the same modules among the arguments, before further ones run eagerly (with one
+warning)."""
+ENTRY_LIMIT = 128
+"""Variants of one place in all."""
 
 Outcome = tuple[Any, ResumePoint | None]
 """What a call gives and None; or, at a graph break, the values of the frame and where it stands."""
@@ -56,6 +59,8 @@ class Entry:
     compiled: Compiled | None
     reason: str = ""
     """Why this variant runs eagerly."""
+    modules: tuple[int, ...] = ()
+    """Identities of the modules among the arguments: a module is always a variant of its own."""
 
 
 @dataclass(slots=True)
@@ -116,7 +121,8 @@ class Site:
         if not is_supported_platform() or kind in self.eager_calls or torch.compiler.is_compiling():
             return self.run_eagerly(*args, **kwargs), None
         with self.lock:
-            if len(self.entries) >= RECOMPILE_LIMIT:
+            modules = identify_modules(args, kwargs)
+            if self._is_full(modules):
                 self._tell_limit(args, kwargs)
                 return self.run_eagerly(*args, **kwargs), None
             try:
@@ -124,8 +130,13 @@ class Site:
             except LaminaError as error:
                 self._refuse(kind, error)
                 return self.run_eagerly(*args, **kwargs), None
+            entry.modules = modules
             self.entries = [entry, *self.entries]
         return self._run(entry, args, kwargs)
+
+    def _is_full(self, modules: tuple[int, ...]) -> bool:
+        alike = sum(entry.modules == modules for entry in self.entries)
+        return alike >= RECOMPILE_LIMIT or len(self.entries) >= ENTRY_LIMIT
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry:
         options = self.settings.options
@@ -178,7 +189,7 @@ class Site:
         self.is_limit_told = True
         reason = self.entries[0].captured.explain_failure(args, kwargs)
         warnings.warn(
-            f"lamina: {self.name} has {RECOMPILE_LIMIT} compiled variants; others run eagerly. "
+            f"lamina: {self.name} has {len(self.entries)} compiled variants; others run eagerly. "
             f"Guard that failed: {reason}",
             stacklevel=5,
         )
@@ -194,6 +205,11 @@ def capture_or_replay(
         raise
     except Exception as error:
         raise write_replay(error, None, {}, options) from error
+
+
+def identify_modules(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
+    """Identities of the modules that a call gets."""
+    return tuple(id(value) for value in (*args, *kwargs.values()) if isinstance(value, torch.nn.Module))
 
 
 def is_without_work(captured: Captured) -> bool:
