@@ -37,7 +37,7 @@ class Frame:
         self.decoded = decoded
         self.function = function
         self.global_names: dict[str, Value] = function.__globals__
-        self.builtins: dict[str, Value] = function.__builtins__  # type: ignore[attr-defined]
+        self.builtins: dict[str, Value] = function.__builtins__
         self.names = names
         self.position = 0
         self.slots: list[Value] = [UNBOUND] * len(decoded.slot_names)
