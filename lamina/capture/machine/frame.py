@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from typing import Any
 from collections.abc import Callable
 
 from lamina.capture.machine.code import DecodedCode
@@ -34,10 +35,11 @@ class Frame:
     def __init__(
         self, decoded: DecodedCode, function: types.FunctionType, names: dict[str, Value] | None = None
     ) -> None:
+        known: Any = function  # not every version of the type stubs knows of __builtins__
         self.decoded = decoded
         self.function = function
         self.global_names: dict[str, Value] = function.__globals__
-        self.builtins: dict[str, Value] = function.__builtins__
+        self.builtins: dict[str, Value] = known.__builtins__
         self.names = names
         self.position = 0
         self.slots: list[Value] = [UNBOUND] * len(decoded.slot_names)
