@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import types
-from typing import Any
 from collections.abc import Callable
+from typing import Any
 
 from lamina.capture.machine.code import DecodedCode
 from lamina.capture.machine.signals import UNBOUND, Value
