@@ -6,10 +6,12 @@ from lamina.capture.breaks.native import CallHook, run_rest, step
 from lamina.capture.breaks.resume_point import ResumePoint
 from lamina.capture.captured import Captured
 from lamina.capture.frontend import trace, trace_rest
+from lamina.capture.machine.code import CO_SUSPENDS
 from lamina.capture.values.tracing_world import DISABLED_MARKS
 from lamina.capture.values.trust import is_library_file
 
 __all__ = [
+    "CO_SUSPENDS",
     "DISABLED_MARKS",
     "CallHook",
     "Captured",

@@ -14,12 +14,13 @@ import torch
 import torch.fx
 
 from lamina.capture.breaks.native import reads_caller_frame
-from lamina.capture.breaks.resume_point import GENERATOR_FLAGS, ResumePoint, describe_frame
+from lamina.capture.breaks.resume_point import ResumePoint, describe_frame
 from lamina.capture.captured import Captured
 from lamina.capture.guards import ARGUMENTS
+from lamina.capture.machine.code import CO_SUSPENDS
 from lamina.capture.machine.loop import Machine
 from lamina.capture.machine.signals import TracingPaused, TracingStopped, Value, stop
-from lamina.capture.opcodes.table import all_handlers
+from lamina.capture.opcodes.table import HANDLERS
 from lamina.capture.rebuild import Rebuilder
 from lamina.capture.side_effects import SideEffects, collect_side_effects
 from lamina.capture.sources import Argument, Fixed
@@ -28,13 +29,11 @@ from lamina.capture.values.torch_calls import AUTOCAST, GRAD_MODE
 from lamina.capture.values.tracing_world import TracingWorld
 from lamina.errors import Unsupported
 
-HANDLERS = all_handlers()
 RECURSION_LIMIT = 20_000
 BREAK_ATTEMPTS = 6
 """How many places are tried for one break before the whole call runs eagerly."""
 BREAKABLE = ("CALL", "FOR_ITER", "GET_ITER", "BEFORE_WITH", "LOAD_ATTR", "LOAD_METHOD")
 """Bytecodes that make what cannot leave a trace."""
-
 
 Start = Callable[[TracingWorld], Value]
 """Brings in what a program works on and runs it in the world's machine; gives the result."""
@@ -78,7 +77,7 @@ class Attempt:
     def can_break(self, error: Unsupported) -> bool:
         """Whether the program can go on after a break where this attempt stopped."""
         root = self.machine.root
-        if root is None or root.code.co_flags & GENERATOR_FLAGS or error.code == "raises":
+        if root is None or root.code.co_flags & CO_SUSPENDS or error.code == "raises":
             return False
         # An error of the user's that nobody catches is best raised by the user's own code.
         is_caught = root.decoded.find_range(root.position - 1) is not None

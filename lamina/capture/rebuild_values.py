@@ -16,6 +16,7 @@ from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import Value, stop
 from lamina.capture.side_effects import is_changed
 from lamina.capture.values.attribute_view import AttributeView
+from lamina.capture.values.attributes import HEAP_TYPE
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.outside import (
     BOUND_NATIVE,
@@ -28,7 +29,6 @@ from lamina.capture.values.outside import (
 from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.tensor import TensorMethod, TensorValue
 
-HEAP_TYPE = 1 << 9
 NATIVE_ITERATORS: tuple[type, ...] = (
     type(iter([])),
     type(iter(())),

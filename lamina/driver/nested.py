@@ -9,9 +9,8 @@ from typing import Any
 
 import torch
 
-from lamina.capture import DISABLED_MARKS, is_library_file
+from lamina.capture import CO_SUSPENDS, DISABLED_MARKS, is_library_file
 
-GENERATOR_FLAGS = 0x20 | 0x80 | 0x100 | 0x200
 VARIANT_LIMIT = 8
 """Function objects of one code (closures made anew in each call) that are compiled."""
 
@@ -77,4 +76,4 @@ def is_worth_compiling(function: Any) -> bool:
     if any(function.__dict__.get(mark) for mark in DISABLED_MARKS):
         return False
     code = function.__code__
-    return not code.co_flags & GENERATOR_FLAGS and not is_library_file(code.co_filename)
+    return not code.co_flags & CO_SUSPENDS and not is_library_file(code.co_filename)

@@ -16,7 +16,7 @@ from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.loop import Machine
 from lamina.capture.machine.native_resume import make_native_resume, read_layout, read_values
 from lamina.capture.machine.signals import RETURNED, Value
-from lamina.capture.opcodes.table import all_handlers
+from lamina.capture.opcodes.table import HANDLERS
 from lamina.capture.values.operators import BINARY, COMPARE, IN_PLACE
 from lamina.capture.values.world import World
 from lamina.errors import Unsupported
@@ -170,7 +170,7 @@ def find_native_resume(point: ResumePoint, frame: Frame) -> Callable[[list[Value
 
 
 def prepare(point: ResumePoint, values: tuple[Value, ...], call_hook: CallHook) -> tuple[Frame, Machine]:
-    machine = Machine(all_handlers(), NativeWorld(call_hook))
+    machine = Machine(HANDLERS, NativeWorld(call_hook))
     frame = point.make_frame(values)
     machine.frame = frame
     return frame, machine

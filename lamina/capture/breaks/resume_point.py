@@ -22,7 +22,6 @@ from lamina.capture.values.tensor import TensorValue
 
 WITHOUT_EFFECT = (torch.Tensor, TensorValue, NumberValue, int, float, str, bytes, complex, type(None))
 """Values whose end nobody sees: they are not handed on when they are not needed any more."""
-GENERATOR_FLAGS = 0x20 | 0x80 | 0x100 | 0x200
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,11 @@ from typing import Any
 
 from lamina.capture.machine.signals import stop
 
+CO_GENERATOR = 0x20
+CO_ASYNC = 0x80 | 0x100 | 0x200
+"""Coroutines, iterable coroutines and asynchronous generators."""
+CO_SUSPENDS = CO_GENERATOR | CO_ASYNC
+"""Flags of code whose frame may be left and entered again."""
 Handler = Callable[[Any, Any, "Instruction"], "int | None"]
 
 

@@ -11,13 +11,10 @@ import types
 from typing import Any
 
 from lamina.capture.machine.binding import bind_arguments
-from lamina.capture.machine.code import DecodedCode, Handler, decode
+from lamina.capture.machine.code import CO_ASYNC, CO_GENERATOR, DecodedCode, Handler, decode
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import RETURNED, TracingPaused, TracingStopped, Value, stop
-
-CO_GENERATOR = 0x20
-CO_ASYNC = 0x80 | 0x100 | 0x200
 
 DEEPEST = 900
 """Nested frames: near the interpreter's usual limit, where a RecursionError depends on what lies above."""

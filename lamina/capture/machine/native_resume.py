@@ -20,7 +20,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lamina.capture.machine.code import DecodedCode, Instruction, decode, parse_exception_table
+from lamina.capture.machine.code import CO_SUSPENDS, DecodedCode, Instruction, decode, parse_exception_table
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.signals import NULL, UNBOUND, Value
 from lamina.capture.machine.slot_needs import Slots, find_needed_cells
@@ -28,8 +28,6 @@ from lamina.capture.machine.stack_places import Place, Places, find_places, refu
 
 VERSIONS = ((3, 11), (3, 12), (3, 13))
 CO_VARARGS, CO_VARKEYWORDS = 0x04, 0x08
-CO_SUSPENDS = 0x20 | 0x80 | 0x100 | 0x200
-"""Generators, coroutines, iterable coroutines and asynchronous generators."""
 INSTRUCTION_BYTES = 2
 CARRIER = ".values"
 """Name of the slot that takes the argument where the code has no local of its own."""

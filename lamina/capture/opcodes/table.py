@@ -37,3 +37,7 @@ def all_handlers() -> dict[str, Handler]:
     for family in FAMILIES:
         merged.update(family)
     return merged
+
+
+HANDLERS = all_handlers()
+"""Merged once: a machine is made at every graph break."""

@@ -275,35 +275,30 @@ def search_remove(world: Any, owner: Any, item: Value) -> None:
     raise ValueError("list.remove(x): x not in list")
 
 
+SET_READERS = (
+    "union",
+    "intersection",
+    "difference",
+    "symmetric_difference",
+    "issubset",
+    "issuperset",
+    "isdisjoint",
+)
+SET_WRITERS = (
+    "update",
+    "intersection_update",
+    "difference_update",
+    "symmetric_difference_update",
+    "__init__",
+)
 CONSUMING: dict[type, tuple[str, ...]] = {
     list: ("extend", "__init__", "__iadd__"),
     str: ("join",),
     bytes: ("join",),
     bytearray: ("join", "extend"),
     deque: ("extend", "extendleft", "__init__"),
-    set: (
-        "union",
-        "intersection",
-        "difference",
-        "symmetric_difference",
-        "issubset",
-        "issuperset",
-        "isdisjoint",
-        "update",
-        "intersection_update",
-        "difference_update",
-        "symmetric_difference_update",
-        "__init__",
-    ),
-    frozenset: (
-        "union",
-        "intersection",
-        "difference",
-        "symmetric_difference",
-        "issubset",
-        "issuperset",
-        "isdisjoint",
-    ),
+    set: SET_READERS + SET_WRITERS,
+    frozenset: SET_READERS,
 }
 METHODS: dict[tuple[type, str], MethodModel] = {
     **{(kind, name): consume_iterables_of_method for kind, names in CONSUMING.items() for name in names},
