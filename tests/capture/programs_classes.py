@@ -303,7 +303,66 @@ def walrus_and_conditions():
     return found, y, n, 1 < n < 5, None or "x", "a" and 0, n if n else -n
 
 
+class _Counted:
+    """Multiplies by what it counts, as an index and from the right."""
+
+    def __init__(self, count, is_index):
+        self.count = count
+        if is_index:
+            self.__class__ = _Index
+
+    def __rmul__(self, other):
+        return NotImplemented
+
+
+class _Index(_Counted):
+    def __index__(self):
+        return self.count
+
+
+def sequences_repeated():
+    outcomes = []
+    for sequence in ([1], b"x", "s", (1,), bytearray(b"q")):
+        for count in (_Counted(2, True), _Counted(2, False), math, 1.5, None, {1}):
+            outcomes.append(_message(lambda s=sequence, c=count: s * c))
+            outcomes.append(_message(lambda s=sequence, c=count: c * s))
+            outcomes.append(_message(lambda s=sequence, c=count: operator.imul(s, c)))
+            try:
+                taken = sequence[:]
+                taken *= count
+                outcomes.append(taken)
+            except TypeError as error:
+                outcomes.append(str(error))
+    return outcomes
+
+
+def extremes_ask_in_order():
+    asked = []
+
+    def rank(item):
+        asked.append(item)
+        return {} if item > 1 else item
+
+    def items():
+        for item in (1, 0, 2, 3):
+            asked.append("next")
+            yield item
+
+    outcomes = [_message(lambda each=each: each(items(), key=rank)) for each in (max, min)]
+    return (
+        outcomes,
+        asked,
+        max({3, 5}),
+        min({"b": 1, "a": 2}),
+        max(range(0), default=4),
+        max(iter("xyz")),
+        min(2, 1),
+    )
+
+
 PROGRAMS = [
+    sequences_repeated,
+    extremes_ask_in_order,
     classes_and_super,
     properties_and_descriptors,
     property_without_setter,

@@ -19,6 +19,8 @@ from lamina.capture.values.iteration import (
 )
 from lamina.capture.values.operators import compares_in_python, find_equal
 
+PLAIN = (list, tuple, set, frozenset, dict, range)
+"""Containers that may be walked through more than once without running anything."""
 MethodModel = Callable[[Any, Any, Value, Arguments, Keywords], Value]
 """Takes (world, bound method, its owner, arguments, keywords)."""
 
@@ -78,18 +80,19 @@ def pick_extreme(native: Any, symbol: str) -> Model:
         if not arguments or set(keywords) - {"key", "default"} or ("default" in keywords and not is_listed):
             return world.call_native(native, arguments, keywords)
         key = keywords.get("key")
-        items = list(as_native_iterable(world, arguments[0])) if is_listed else list(arguments)
-        if not items:
+        items = as_native_iterable(world, arguments[0]) if is_listed else arguments
+        if key is None and type(items) in PLAIN and all(is_native_type(type(item)) for item in items):
             rest = {name: value for name, value in keywords.items() if name == "default"}
-            return world.call_native(native, ((),), rest)
-        if key is None and all(is_native_type(type(item)) for item in items):
-            return world.call_native(native, (items,), {})
-        ranks = items if key is None else [world.call(key, (item,), {}) for item in items]
-        best = 0
-        for index in range(1, len(items)):
-            if world.truth(world.compare(symbol, ranks[index], ranks[best])):
-                best = index
-        return items[best]
+            return world.call_native(native, (items,), rest)
+        best = rank = MISSING
+        # As in CPython, an item's rank is asked for and compared before the next item is.
+        for item in items:
+            own = item if key is None else world.call(key, (item,), {})
+            if rank is MISSING or world.truth(world.compare(symbol, own, rank)):
+                best, rank = item, own
+        if best is not MISSING:
+            return best
+        return keywords["default"] if "default" in keywords else world.call_native(native, ((),), {})
 
     return model
 

@@ -100,6 +100,8 @@ def apply_binary(world: Any, symbol: str, left: Value, right: Value) -> Value:
         result = attempt_reflected(world, plain, left, right)
         if result is not NotImplemented:
             return result
+        if plain[1] == "__mul__":
+            return repeat(world, native, left, right)
         if method is not MISSING and not runs_python(method):
             return call_method(world, method, left, world.as_native_iterable(right))
     if method is not MISSING:
@@ -140,7 +142,11 @@ def apply_with_reflection(
         return world.apply_native(failing, left, right)
     if is_sequence(left_kind, name):
         result = attempt_reflected(world, entry, left, right)
-        return attempt(world, first, left, right) if result is NotImplemented else result
+        if result is not NotImplemented:
+            return result
+        if name == "__mul__":
+            return repeat(world, failing, left, right)
+        return attempt(world, first, left, right)
     attempts = [(first, left, right), (second, right, left)]
     if right_kind is left_kind:
         attempts.pop()
@@ -162,10 +168,24 @@ class _Bare:
     """An object without operators, named as another class to get CPython's message about that class."""
 
 
+def make_bare(value: Value) -> Value:
+    """An object without operators for an error about the class of `value`."""
+    return type(type(value).__name__, (_Bare,), {})()
+
+
 def fail_natively(native: Operator, left: Value, right: Value) -> Value:
     """Every attempt gave NotImplemented: CPython's TypeError about the operands' classes."""
-    stand_ins = [type(type(value).__name__, (_Bare,), {})() for value in (left, right)]
-    return native(*stand_ins)
+    return native(make_bare(left), make_bare(right))
+
+
+def repeat(world: Any, native: Operator, sequence: Value, count: Value) -> Value:
+    """A C-level sequence times something whose own multiplication gave NotImplemented."""
+    method = find_in_type(type(count), "__index__")
+    if method is MISSING:
+        return native(sequence, make_bare(count))
+    if is_python_method(method):
+        count = answer("__index__", call_method(world, method, count))
+    return world.apply_native(native, sequence, count)
 
 
 def compare(world: Any, symbol: str, left: Value, right: Value) -> Value:
