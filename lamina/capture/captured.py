@@ -21,8 +21,8 @@ from lamina.errors import Unsupported
 class Captured:
     """One captured call.
 
-    check(args, kwargs) -> bool        whether the capture holds for these arguments
-    fetch_inputs(args, kwargs) -> list the graph's inputs, in the order of its placeholders
+    match(args, kwargs)                the graph's inputs in the order of its placeholders, or None where the
+                                       capture does not hold for these arguments
     finish(outputs, args, kwargs)      the user's result; replays side effects on the real objects
     graph_module                       takes the inputs, returns a tuple of tensors
     example_inputs                     fake tensors as the inputs are before the call
@@ -53,13 +53,21 @@ class Captured:
         self.mutated_inputs = mutated_inputs
         self.pause = pause
         self.reason: Unsupported | None = None
-        self.check, self._check_text = guards.build_check()
+        self.match, self._match_text = guards.build_match(self.sources)
+        self.finish: Callable[[Sequence[torch.Tensor], Sequence[Any], dict[str, Any]], Any] = finish.build()
+        self._finish_text = finish.text()
+
+    def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+        """Whether the capture holds for these arguments."""
+        return self.match(args, kwargs) is not None
+
+    def fetch_inputs(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+        """The graph's inputs for arguments for which the capture is taken to hold."""
         fetch = Writer("fetch_inputs", "args, kwargs")
         names = [source.expression(fetch) for source in self.sources]
         fetch.add(f"return [{', '.join(names)}]")
-        self.fetch_inputs: Callable[[Sequence[Any], dict[str, Any]], list[torch.Tensor]] = fetch.build()
-        self.finish: Callable[[Sequence[torch.Tensor], Sequence[Any], dict[str, Any]], Any] = finish.build()
-        self._fetch_text, self._finish_text = fetch.text(), finish.text()
+        inputs: list[Any] = fetch.build()(args, kwargs)
+        return inputs
 
     def explain_failure(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         """The guard that fails first for these arguments, with expected and actual; empty if all hold."""
@@ -71,7 +79,7 @@ class Captured:
 
     def generated_text(self) -> str:
         """The generated functions, for debugging."""
-        return "\n".join((self._check_text, self._fetch_text, self._finish_text))
+        return "\n".join((self._match_text, self._finish_text))
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Run the captured graph as it is: the meaning every back end must keep."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -65,12 +67,12 @@ class Writer:
         self.lines.append(line)
 
     def text(self, guarded: bool = False) -> str:
-        """The function's source. `guarded`: any look-up error makes it return False."""
+        """The function's source. `guarded`: any look-up error makes it return None."""
         head = f"def {self.name}({self.parameters}):"
         if not guarded:
             return "\n".join([head, *(f"    {line}" for line in self.lines or ["pass"])]) + "\n"
         body = "\n".join(f"        {line}" for line in self.lines or ["pass"])
-        return f"{head}\n    try:\n{body}\n    except LOOKUP_ERRORS:\n        return False\n"
+        return f"{head}\n    try:\n{body}\n    except LOOKUP_ERRORS:\n        return None\n"
 
     def build(self, guarded: bool = False) -> Callable[..., Any]:
         """Compile the function; its text stays readable in tracebacks and debuggers."""
@@ -78,14 +80,59 @@ class Writer:
         return compile_function(self.name, self.text(guarded), self.namespace)
 
 
+class LazyWriter(Writer):
+    """Writes a function whose reads may happen late: what is used once is read where it is used."""
+
+    def __init__(self, name: str, parameters: str) -> None:
+        super().__init__(name, parameters)
+        self._expressions: dict[str, str] = {}
+
+    def read(self, expression: str) -> str:
+        """A mark that stands for a local variable or for the expression itself. No literal looks like it."""
+        if expression.isidentifier() or expression in self._expressions:
+            return expression
+        found = self._locals.get(expression)
+        if found is None:
+            found = self._locals[expression] = f"\0{len(self._locals)}\0"
+            self._expressions[found] = expression
+            self.lines.append(found)
+        return found
+
+    def text(self, guarded: bool = False) -> str:
+        marked = super().text(guarded)
+        uses = Counter(MARK.findall(marked))
+        for expression in self._expressions.values():
+            uses.update(MARK.findall(expression))
+
+        def resolve(found: re.Match[str]) -> str:
+            mark = found[0]
+            return write(mark) if uses[mark] == USED_ONCE else f"v{mark[1:-1]}"
+
+        def write(mark: str) -> str:
+            return MARK.sub(resolve, self._expressions[mark])
+
+        lines = []
+        for line in marked.splitlines():
+            mark = line.strip(" ")
+            if mark not in self._expressions:
+                lines.append(MARK.sub(resolve, line))
+            elif uses[mark] > USED_ONCE:
+                lines.append(f"{line.replace(mark, '')}v{mark[1:-1]} = {write(mark)}")
+        return "\n".join(lines) + "\n"
+
+
+MARK = re.compile("\0[0-9]+\0")
+USED_ONCE = 2
+"""How often a mark occurs that has one use: there, and where it was made."""
+
+
 def compile_function(name: str, text: str, namespace: dict[str, Any]) -> Callable[..., Any]:
-    """The function `name` that `text` defines; `namespace` becomes its closure (faster than globals)."""
-    names = ", ".join(namespace)
-    nested = "".join(f"    {line}" for line in text.splitlines(keepends=True))
-    whole = f"def make({names}):\n{nested}    return {name}\n"
+    """The function `name` that `text` defines; `namespace` becomes its globals.
+
+    Cells of a closure would each be copied on every call, which costs more with hundreds of constants.
+    """
     file = f"<lamina {name} {next(_numbers)}>"
-    linecache.cache[file] = (len(whole), None, whole.splitlines(keepends=True), file)
-    scope: dict[str, Any] = {}
-    exec(compile(whole, file, "exec"), scope)
-    function: Callable[..., Any] = scope["make"](**namespace)
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), namespace)
+    function: Callable[..., Any] = namespace.pop(name)
     return function

@@ -1,9 +1,9 @@
 """What a capture assumed about the outside, as one generated function and as an explanation.
 
-    a0 = args[0]
-    if type(a0) is not Tensor or a0.dtype is not float32 or a0.shape != (8,): return False
+    v0 = args[0]
+    if not (type(v0) is Tensor and v0.dtype is float32 and v0.shape == (8,)): return None
     ...
-    return True
+    return [v0]
 
 Order: arguments first (cheapest and likeliest to fail), then modes, training flags, other objects. Soundness:
 whatever was read from outside has a guard of type as well as value; see docs on trusted library code.
@@ -12,19 +12,20 @@ whatever was read from outside has a guard of type as well as value; see docs on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from lamina.capture.generated import Writer
+from lamina.capture.generated import LazyWriter, Writer
 from lamina.capture.layouts import Layout
 from lamina.capture.sources import Attribute, Fixed, Source
 from lamina.capture.tensor_guards import TensorFacts, native_checker
 
 Condition = Callable[[Writer], str]
 """Writes a guard's test: an expression that is true when the assumption holds."""
+Match = Callable[[Sequence[Any], dict[str, Any]], list[Any] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,32 +212,32 @@ class GuardSet:
         check = native_checker([tensor for tensor, _ in known], [layout for _, layout in known])
         if check is None:
             for guard in guards:
-                writer.add(f"if not ({guard.condition(writer)}): return False")
+                writer.add(f"if not ({guard.condition(writer)}): return None")
             return
         names = [guard.actual(writer) for guard in guards if guard.actual is not None]
-        writer.add(f"if not {writer.constant(check)}({', '.join(names)}): return False")
+        writer.add(f"if not {writer.constant(check)}({', '.join(names)}): return None")
         for name, (_, layout) in zip(names, known, strict=True):
             if layout is not None:
                 tests = layout.conditions(writer, name, is_static_known=True)
-                writer.add(f"if not ({' and '.join(tests)}): return False")
+                writer.add(f"if not ({' and '.join(tests)}): return None")
 
     def ordered(self) -> list[Guard]:
         """All guards, likeliest to fail first; within a rank in the order of discovery."""
         return sorted(self.guards, key=lambda guard: guard.rank)
 
-    def build_check(self) -> tuple[Callable[..., bool], str]:
-        """`check(args, kwargs)` and its text."""
-        writer = Writer("check", "args, kwargs")
+    def build_match(self, inputs: list[Source]) -> tuple[Match, str]:
+        """`match(args, kwargs)` and its text: the values at `inputs` where all guards hold, else None."""
+        writer = LazyWriter("match", "args, kwargs")
         about_tensors = [guard for guard in self.guards if guard.tensor_key is not None]
         others = [guard for guard in self.ordered() if guard.tensor_key is None]
         # The shape of the call comes first of all: it makes reading the arguments safe.
         for guard in others[:2]:
-            writer.add(f"if not ({guard.condition(writer)}): return False")
+            writer.add(f"if not ({guard.condition(writer)}): return None")
         self._write_tensors(writer, [guard for guard in about_tensors if guard.rank == ARGUMENTS])
         for guard in others[2:]:
-            writer.add(f"if not ({guard.condition(writer)}): return False")
+            writer.add(f"if not ({guard.condition(writer)}): return None")
         self._write_tensors(writer, [guard for guard in about_tensors if guard.rank != ARGUMENTS])
-        writer.add("return True")
+        writer.add(f"return [{', '.join(source.expression(writer) for source in inputs)}]")
         # The guards outlive the capture; the caller's tensors must not live as long.
         self._tensors.clear()
         return writer.build(guarded=True), writer.text(guarded=True)

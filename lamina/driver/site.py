@@ -90,10 +90,11 @@ class Site:
     def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         """Run the variant whose guards hold, after compiling it where there is none yet."""
         for position, entry in enumerate(self.entries):
-            if entry.captured.check(args, kwargs):
+            inputs = entry.captured.match(args, kwargs)
+            if inputs is not None:
                 if position:
                     self._move_to_front(entry)
-                return self._run(entry, args, kwargs)
+                return self._run(entry, inputs, args, kwargs)
         return self._miss(args, kwargs)
 
     def _move_to_front(self, entry: Entry) -> None:
@@ -101,12 +102,11 @@ class Site:
             if entry in self.entries:
                 self.entries = [entry, *(each for each in self.entries if each is not entry)]
 
-    def _run(self, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+    def _run(self, entry: Entry, inputs: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         compiled = entry.compiled
         if compiled is None:
             return self.run_eagerly(*args, **kwargs), None
         captured = entry.captured
-        inputs = captured.fetch_inputs(args, kwargs)
         try:
             outputs = compiled(inputs)
         except RuntimeError:
@@ -132,7 +132,7 @@ class Site:
                 return self.run_eagerly(*args, **kwargs), None
             entry.modules = modules
             self.entries = [entry, *self.entries]
-        return self._run(entry, args, kwargs)
+        return self._run(entry, entry.captured.fetch_inputs(args, kwargs), args, kwargs)
 
     def _is_full(self, modules: tuple[int, ...]) -> bool:
         alike = sum(entry.modules == modules for entry in self.entries)
@@ -162,7 +162,7 @@ class Site:
                 def compile_inputs(values: list[Any], watching: Watch = watching) -> Compiled:
                     return compile_or_replay(captured.graph_module, values, options, watching, kinds)
 
-                return Entry(captured, compile_for_sizes(captured, inputs, compile_inputs, options))
+                return Entry(captured, compile_for_sizes(captured, inputs, compile_inputs, options, kinds))
             except Unsupported as error:
                 if self.settings.fullgraph:
                     raise

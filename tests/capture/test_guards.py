@@ -87,6 +87,24 @@ def test_globals_and_closures():
     assert not captured.check((X,), {}) and "closure" in captured.explain_failure((X,), {})
 
 
+def shift(x, by=1, *, times=2):
+    return (x + by) * times
+
+
+def test_defaults_are_guarded_where_they_decide():
+    omitted = trace(lambda x: shift(x), (X,), {})
+    given = trace(lambda x: shift(x, 1, times=2), (X,), {})
+    for name, value in (("__defaults__", (5,)), ("__kwdefaults__", {"times": 5}), ("__defaults__", None)):
+        old = getattr(shift, name)
+        setattr(shift, name, value)
+        assert not omitted.check((X,), {}) and given.check((X,), {})
+        setattr(shift, name, old)
+        assert omitted.check((X,), {})
+    code, shift.__code__ = shift.__code__, (lambda x, by=1, *, times=2: x).__code__
+    assert not omitted.check((X,), {}) and not given.check((X,), {})
+    shift.__code__ = code
+
+
 def helper(x):
     return x + 1
 
@@ -273,7 +291,7 @@ def test_guards_read_as_text():
     text = captured.guards_text()
     assert "argument 0: Tensor(torch.float32, sizes (2, 3)" in text
     assert "training: False" in text
-    assert "def check(args, kwargs):" in captured.generated_text()
+    assert "def match(args, kwargs):" in captured.generated_text()
 
 
 def test_instances_of_one_class_are_captured_apart():

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 
 from lamina.capture.machine.signals import UNBOUND, Value
 
 CO_VARARGS = 0x04
 CO_VARKEYWORDS = 0x08
+
+Defaults = tuple[tuple[Value, ...], dict[str, Value]]
+"""Of positional and of keyword-only parameters."""
 
 
 def _do_nothing() -> None:
@@ -47,11 +51,13 @@ def bind_arguments(
     function: types.FunctionType,
     arguments: tuple[Value, ...],
     keywords: dict[str, Value],
-    defaults: tuple[Value, ...],
-    keyword_defaults: dict[str, Value],
+    read_defaults: Callable[[types.FunctionType], Defaults],
     slots: list[Value],
 ) -> None:
-    """Fill `slots` (all UNBOUND before) from the arguments. Raises CPython's TypeError if they do not fit."""
+    """Fill `slots` (all UNBOUND before) from the arguments. Raises CPython's TypeError if they do not fit.
+
+    The function's defaults are read only where they decide something.
+    """
     code = function.__code__
     positional = code.co_argcount
     named = positional + code.co_kwonlyargcount
@@ -67,6 +73,9 @@ def bind_arguments(
         slots[named + bool(code.co_flags & CO_VARARGS)] = extra
     elif extra:
         fits = False
+    if fits and not any(slot is UNBOUND for slot in slots[given:named]):
+        return
+    defaults, keyword_defaults = read_defaults(function)
     first_default = positional - len(defaults)
     for index in range(given, positional):
         if slots[index] is UNBOUND:

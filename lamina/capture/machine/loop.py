@@ -79,9 +79,9 @@ class Machine:
         self, function: types.FunctionType, arguments: tuple[Value, ...], keywords: dict[str, Value]
     ) -> Frame:
         """A frame ready to run, its arguments bound."""
-        defaults, keyword_defaults = self.world.read_defaults(function)
+        self.world.note_entered(function)
         frame = Frame(decode_cached(function.__code__, self.handlers), function)
-        bind_arguments(function, arguments, keywords, defaults, keyword_defaults, frame.slots)
+        bind_arguments(function, arguments, keywords, self.world.read_defaults, frame.slots)
         return frame
 
     def run(self, frame: Frame) -> int:

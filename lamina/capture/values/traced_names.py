@@ -34,6 +34,8 @@ class TracedNames(World):
         self.cell_writes: dict[int, tuple[types.CellType, Value]] = {}
         self.functions: dict[int, types.FunctionType] = {}
         self.classes: dict[int, type] = {}
+        self.entered: dict[int, types.FunctionType] = {}
+        """Functions from outside that were called."""
         self.globals_written: dict[int, tuple[dict[str, Value], dict[str, Value]]] = {}
         self.hook_tables: dict[int, Any] = {}
         self.defaults: dict[int, tuple[tuple[Value, ...], dict[str, Value]]] = {}
@@ -107,6 +109,15 @@ class TracedNames(World):
         else:
             self.cell_writes[id(cell)] = (cell, UNBOUND)
 
+    def note_entered(self, function: types.FunctionType) -> None:
+        if id(function) in self.entered or id(function) in self.functions:
+            return
+        self.entered[id(function)] = function
+        is_path = id(function) in self.importer.function_sources
+        if not is_path and not is_trusted_module(function.__module__):
+            source = Fixed(function, function.__qualname__)
+            self.guards.identity(Field(source, "__code__"), function.__code__)
+
     def read_defaults(self, function: types.FunctionType) -> tuple[tuple[Value, ...], dict[str, Value]]:
         if id(function) in self.functions:
             return super().read_defaults(function)
@@ -124,7 +135,6 @@ class TracedNames(World):
         source = Fixed(function, function.__qualname__)
         is_trusted = is_trusted_module(function.__module__)
         if not is_trusted:
-            self.guards.identity(Field(source, "__code__"), function.__code__)
             self.guards.identity(Field(source, "__defaults__"), function.__defaults__)
             self.guards.identity(Field(source, "__kwdefaults__"), function.__kwdefaults__)
         positional = tuple(

@@ -28,6 +28,9 @@ class World:
     def read_defaults(self, function: types.FunctionType) -> tuple[tuple[Value, ...], dict[str, Value]]:
         return function.__defaults__ or (), function.__kwdefaults__ or {}
 
+    def note_entered(self, function: types.FunctionType) -> None:
+        """A frame is made for `function`: its code is what runs."""
+
     def is_user_file(self, name: str) -> bool:
         return True
 
