@@ -175,6 +175,8 @@ class Importer:
         is_view = any(returned.alias_info is not None for returned in schema_of(node).returns)
         if is_view or str(node.target) in MAY_ALIAS:
             attributes["aliases"] = True
+        if not isinstance(fake, Tensor) and (len(present) == 1 or len(present) < len(fakes)):
+            attributes["returned"] = [isinstance(item, Tensor) for item in fakes]
         call = self.builder.op(str(node.target), operands, [ir_type(item) for item in present], attributes)
         if isinstance(fake, Tensor):
             return call.results[0]

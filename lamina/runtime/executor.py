@@ -226,6 +226,10 @@ class _Writer:
             self.variables[value] = variable
             self.places[value] = _Place(value, 0)
         target = results[0] if len(results) == 1 else f"({', '.join(results)},)" if results else "_"
+        if "returned" in operation.attributes:
+            named = iter(results)
+            places = plain(operation.attributes["returned"])
+            target = f"({', '.join(next(named) if is_there else '_' for is_there in places)},)"
         self.lines.append(f"{target} = {call}")
         for value, variable in zip(operation.results, results, strict=True):
             if isinstance(value.type, MemRefType) and value.uses:

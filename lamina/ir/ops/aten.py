@@ -20,7 +20,7 @@ from lamina.ir.types import Type, none
 
 RECORD = OpRecord(
     "aten.*", None, None, frozenset(), ("args",),
-    optional=("kwargs", "result_strides", "effects", "aliases", "opaque"),
+    optional=("kwargs", "result_strides", "effects", "aliases", "opaque", "returned"),
 )  # fmt: skip
 
 

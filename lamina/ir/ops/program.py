@@ -44,7 +44,7 @@ RECORDS = (
     ),
     OpRecord(
         "program.call", None, None, frozenset({READS, WRITES}), ("callee", "args"),
-        optional=("kwargs", "effects", "aliases"),
+        optional=("kwargs", "effects", "aliases", "returned"),
     ),
     OpRecord("program.copy", 2, 0, frozenset({READS, WRITES}), verify=_verify_buffers),
     OpRecord("program.free", None, 0, frozenset({WRITES})),

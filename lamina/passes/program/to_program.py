@@ -197,7 +197,7 @@ class _Lowering:
         attributes: dict[str, Any] = {
             key: value
             for key, value in operation.attributes.items()
-            if key in ("args", "kwargs", "effects", "aliases")
+            if key in ("args", "kwargs", "effects", "aliases", "returned")
         }
         attributes["callee"] = operation.name
         operands = [self.values[value] for value in operation.operands]
