@@ -69,6 +69,16 @@ class Captured:
         inputs: list[Any] = fetch.build()(args, kwargs)
         return inputs
 
+    @property
+    def reads_values(self) -> bool:
+        """Whether sizes or numbers in the graph depend on the values of tensors."""
+        return any(node.meta.get("reads_values") for node in self.graph_module.graph.nodes)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether the graph checks what it assumes of such sizes: then it writes to no input."""
+        return any(node.meta.get("checks") for node in self.graph_module.graph.nodes)
+
     def explain_failure(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         """The guard that fails first for these arguments, with expected and actual; empty if all hold."""
         return self.guards.explain(tuple(args), kwargs)

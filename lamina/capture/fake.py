@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch._subclasses import fake_tensor
@@ -22,6 +22,13 @@ DATA_DEPENDENT: tuple[type[BaseException], ...] = tuple(
     if (found := getattr(fake_tensor, name, None)) is not None
 )
 """Raised where a result's value or shape depends on data that a fake tensor does not have."""
+SYMBOL_NEEDED: tuple[type[BaseException], ...] = DATA_DEPENDENT[:2]
+"""Of these: raised where a symbol without a value would do, if there were a shape environment."""
+FOLLOWED = frozenset(
+    {"nonzero", "index", "masked_select", "_unique2", "unique_dim", "unique_consecutive"}
+    | {"repeat_interleave", "_local_scalar_dense"}
+)
+"""Operators whose dependence on data a shape environment follows with a symbol."""
 
 
 # Structured logging of each input would walk the stack and load torch's compiler to print it.
@@ -60,10 +67,13 @@ class LightFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         return False
 
 
-def make_fake_mode() -> FakeTensorMode:
+Mode = TypeVar("Mode", bound=LightFakeMode)
+
+
+def make_fake_mode(kind: type[Mode]) -> Mode:
     """A mode that keeps shapes, strides, dtypes, devices and aliasing, and no data."""
     defer_compiler_import()
-    return LightFakeMode(allow_non_fake_inputs=False, static_shapes=True)
+    return kind(allow_non_fake_inputs=False, static_shapes=True)
 
 
 def make_fake(mode: FakeTensorMode, tensor: torch.Tensor) -> FakeTensor:
@@ -103,15 +113,15 @@ def make_fake_directly(mode: FakeTensorMode, tensor: torch.Tensor) -> FakeTensor
 def make_shape_environment(mode: FakeTensorMode) -> Any:
     """torch's algebra of sizes, attached to a mode that had none; its fakes may have symbolic sizes then.
 
-    The first one of a process loads sympy and torch's compiler, about two seconds. Results whose size depends
-    on data are refused by it, as they are without it.
+    The first one of a process loads sympy and torch's compiler, about two seconds. Sizes and numbers that
+    depend on data are symbols without a value.
     """
     import torch._refs  # noqa: F401  registers the decompositions that symbolic sizes need
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     settings: dict[str, Any] = {
-        "allow_scalar_outputs": False,
-        "allow_dynamic_output_shape_ops": False,
+        "allow_scalar_outputs": True,
+        "allow_dynamic_output_shape_ops": True,
         "duck_shape": False,
     }
     environment = ShapeEnv(**settings)
@@ -161,6 +171,17 @@ def symbolic_dispatch() -> Any:
     return enable_python_dispatcher()
 
 
+def can_follow(error: BaseException) -> bool:
+    """Whether the operation that raised `error` runs on fakes once there is a shape environment."""
+    func = getattr(error, "func", None)
+    return isinstance(error, SYMBOL_NEEDED) and func is not None and func._schema.name[6:] in FOLLOWED
+
+
+def is_undecided(error: BaseException) -> bool:
+    """Whether torch asked for the value of a symbol that has none."""
+    return any(kind.__name__ == "GuardOnDataDependentSymNode" for kind in type(error).__mro__)
+
+
 def print_expression(expression: Any) -> str | None:
     """Python text of an expression over sizes, in the symbols' names, builtins and `math`; or None."""
     from torch.utils._sympy.printers import PythonPrinter
@@ -169,6 +190,11 @@ def print_expression(expression: Any) -> str | None:
         return str(PythonPrinter().doprint(expression)).replace("torch.sym_float(", "float(")
     except Exception:
         return None
+
+
+def raw_expression(symbolic: Any) -> Any:
+    """The expression that a symbol was made with, before it was found to be equal to another."""
+    return symbolic.node._expr
 
 
 def evaluate_expression(expression: Any, values: dict[str, int]) -> Any:
@@ -181,12 +207,16 @@ __all__ = [
     "DATA_DEPENDENT",
     "FakeTensor",
     "FakeTensorMode",
+    "LightFakeMode",
+    "can_follow",
     "evaluate_expression",
+    "is_undecided",
     "make_dynamic_fake",
     "make_fake",
     "make_fake_mode",
     "make_shape_environment",
     "make_symbol",
     "print_expression",
+    "raw_expression",
     "symbolic_dispatch",
 ]

@@ -46,6 +46,8 @@ class Attempt:
     start: Start
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    refused: frozenset[int] = frozenset()
+    """Reads of tensors' values, by number, at which the capture stops."""
     world: TracingWorld = field(default_factory=TracingWorld)
     machine: Machine = field(init=False)
     rebuilder: Rebuilder | None = None
@@ -54,6 +56,7 @@ class Attempt:
         """Raises TracingStopped for what cannot be captured."""
         self.machine = Machine(HANDLERS, self.world, trail=[])
         self.machine.pause_at = pause_at
+        self.world.builder.reads.refused = self.refused
         point = None
         with preserve_modes(self.world), deep_recursion():
             self.world.start_guards()
@@ -155,15 +158,22 @@ def is_root_the_call(function: Callable[..., Any]) -> bool:
 def capture(start: Start, args: tuple[Any, ...], kwargs: dict[str, Any], *, may_pause: bool) -> Captured:
     """Capture whole, or up to the step at which that stops, or to an earlier one."""
     attempt = Attempt(start, args, kwargs)
-    try:
-        return attempt.run()
-    except TracingStopped as stopped:
-        reason = stopped.error
+    while True:
+        try:
+            return attempt.run()
+        except TracingStopped as stopped:
+            reason = stopped.error
+        reads = attempt.world.builder.reads
+        if not may_pause or reads.needed <= reads.refused:
+            break
+        # The program needs a number that it reads: the break is made where it reads it.
+        attempt = Attempt(start, args, kwargs, refused=reads.refused | reads.needed)
+    refused = attempt.refused
     if not may_pause or not attempt.can_break(reason):
         raise reason from reason.__cause__
     step = len(attempt.machine.trail or ()) - 1
     for _ in range(BREAK_ATTEMPTS):
-        attempt = Attempt(start, args, kwargs)
+        attempt = Attempt(start, args, kwargs, refused=refused)
         try:
             captured = attempt.run(pause_at=step)
         except TracingStopped:
@@ -250,7 +260,9 @@ def assemble(
         effects.calls.append((torch._C._set_grad_enabled, (grad_mode,), {}))
     rebuilder.write_all(result, effects)
     builder = world.builder
+    builder.reads.finish()
     builder.graph.output(tuple(rebuilder.outputs))
+    builder.reads.drop_unused()
     inputs = [value for value in builder.inputs if value.node.users or value.node in rebuilder.outputs]
     for value in builder.inputs:
         if not value.node.users:

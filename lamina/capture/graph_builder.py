@@ -13,7 +13,8 @@ import torch.fx
 from lamina.capture.fake import (
     DATA_DEPENDENT,
     FakeTensor,
-    FakeTensorMode,
+    can_follow,
+    is_undecided,
     make_fake,
     make_fake_mode,
     symbolic_dispatch,
@@ -21,10 +22,13 @@ from lamina.capture.fake import (
 from lamina.capture.generated import Writer
 from lamina.capture.layouts import Leaf
 from lamina.capture.machine.signals import TracingStopped, stop
+from lamina.capture.noting_mode import NotingMode
+from lamina.capture.reads import Reads
 from lamina.capture.sources import Source
 from lamina.capture.symbols import Symbols
 from lamina.capture.values.sizes import NumberValue, PendingCall, SizeTuple, make_size
 from lamina.capture.values.tensor import TensorValue
+from lamina.capture.values.unknown import Unknown
 
 LITERALS: tuple[type, ...] = (
     int,
@@ -56,7 +60,8 @@ PYTHON_DTYPES: dict[Any, torch.dtype] = {
 """What torch takes Python's number classes and its own old tensor classes for, where it wants a dtype."""
 CLASSES_OF_DTYPES = (type, type(torch.FloatTensor))
 NUMPY_NUMBERS = frozenset({"float64", "float32", "int64", "int32", "int16", "int8", "uint8"})
-SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+PYTHON_KINDS: dict[Any, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+SYMBOLIC: tuple[Any, ...] = tuple(PYTHON_KINDS)
 FOLLOWS_FLOATS = frozenset(
     {
         "add",
@@ -100,8 +105,9 @@ class GraphBuilder:
     def __init__(self, world: Any) -> None:
         self.world = world
         self.graph = torch.fx.Graph()
-        self.mode: FakeTensorMode = make_fake_mode()
+        self.mode: NotingMode = make_fake_mode(NotingMode)
         self.symbols = Symbols(self.mode)
+        self.reads = Reads(self)
         self.inputs: list[TensorValue | NumberValue] = []
         self._by_fake: dict[int, TensorValue] = {}
         self._last_placeholder: torch.fx.Node | None = None
@@ -167,17 +173,32 @@ class GraphBuilder:
     def _record(
         self, kind: str, target: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        if getattr(target, "__name__", target) not in FOLLOWS_FLOATS:
+        if getattr(target, "__name__", target) in FOLLOWS_FLOATS:
+            fake_args = tuple(to_fake(stand_in(value)) for value in args)
+        else:
             args = tuple(fix_floats(value) for value in args)
             kwargs = {key: fix_floats(value) for key, value in kwargs.items()} if kwargs else kwargs
-        fake_args = tuple(to_fake(value) for value in args)
+            fake_args = tuple(to_fake(value) for value in args)
         fake_kwargs = {key: to_fake(value) for key, value in kwargs.items()} if kwargs else {}
-        result = self._run_fake(target, run, fake_args, fake_kwargs)
+        self.mode.reads_values = self.mode.has_effect = False
+        try:
+            result = self._run_fake(target, run, fake_args, fake_kwargs)
+        except TracingStopped as stopped:
+            if stopped.error.code == "op-error" and self.reads.has_unknown((*args, *kwargs.values())):
+                self.reads.give_up((*args, *kwargs.values()), stopped.error.message)
+            raise
         if not holds_tensor(result) and result is not None:
+            if self.mode.reads_values:
+                name = getattr(target, "__name__", target)
+                self.reads.give_up(args, f"{name} needs the values of a tensor")
             return self._wrap_numbers(result, kind, target, args, kwargs)
         node = self.create_node(kind, target, args, kwargs)
         node.meta["example_value"] = result
-        return self._wrap(result, node)
+        self.reads.note_result(node, self.mode)
+        wrapped = self._wrap(result, node)
+        if self.mode.reads_values:
+            self.reads.check_layout(wrapped, target, args)
+        return wrapped
 
     def create_node(
         self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -223,10 +244,12 @@ class GraphBuilder:
         return make_size(tuple(self.read_size(owner, dimension) for dimension in range(len(shape))))
 
     def _wrap_number(self, result: Any, call: PendingCall) -> Any:
-        if isinstance(result, torch.SymBool):
-            return bool(result)
         if not isinstance(result, SYMBOLIC):
             return result
+        if self.symbols.is_unknown(result):
+            return NumberValue(self, Unknown(PYTHON_KINDS[type(result)]), result, call)
+        if isinstance(result, torch.SymBool):
+            return bool(result)
         expression = result.node.expr
         if expression.is_number:
             return float(expression) if isinstance(result, torch.SymFloat) else int(expression)
@@ -260,12 +283,18 @@ class GraphBuilder:
         except TracingStopped:
             raise
         except DATA_DEPENDENT as error:
+            if self.symbols.environment is None and can_follow(error):
+                self.symbols.prepare()
+                return self._run_fake(target, run, args, kwargs)
             stop(
                 "data-dependent",
                 f"the result of {name} depends on the values of a tensor ({type(error).__name__})",
                 "keep the value in a tensor (torch.where, masks), or compute it outside",
             )
         except Exception as error:
+            if is_undecided(error):
+                message = f"{name} needs the values of a tensor: {first_line(error)}"
+                stop("data-dependent", message, "state what holds of the size with torch._check")
             # Eager may raise the same; it decides, so that the user sees its own error.
             stop("op-error", f"{name} fails on these arguments: {type(error).__name__}: {first_line(error)}")
 
@@ -305,6 +334,10 @@ class GraphBuilder:
         if hasattr(maker, "_make"):
             return maker._make(items)
         return type(result)(items)
+
+    def list_values(self) -> list[TensorValue | NumberValue]:
+        """The inputs and all tensors made so far."""
+        return [*self.inputs, *self._by_fake.values()]
 
     def forget(self, value: TensorValue) -> None:
         self._by_fake.pop(id(value.fake), None)
@@ -358,6 +391,11 @@ def is_number_of_numpy(value: Any) -> bool:
     """Whether torch takes a scalar of NumPy's as the Python number it holds."""
     kind = type(value)
     return kind.__module__ == "numpy" and kind.__name__ in NUMPY_NUMBERS
+
+
+def stand_in(value: Any) -> Any:
+    """An argument of an operation that does not look at the value of a number: any value does for it."""
+    return value.kind(2) if type(value) is NumberValue and value.is_unknown else value
 
 
 def fix_floats(value: Any) -> Any:

@@ -71,6 +71,8 @@ class ValueRebuilder:
             return self.writer.constant(value)
         if kind is TensorValue:
             return self._express_tensor(value)
+        if kind is NumberValue and value.is_unknown:
+            return self._express_output(value.node)
         if kind is NumberValue:
             return self.writer.read(value.write(self.writer))
         known = self._names.get(id(value))
@@ -127,10 +129,13 @@ class ValueRebuilder:
     def _express_tensor(self, value: TensorValue) -> str:
         if value.source is not None:
             return str(value.source.expression(self.writer))
-        index = self._output_index.get(value.node)
+        return self._express_output(value.node)
+
+    def _express_output(self, node: torch.fx.Node) -> str:
+        index = self._output_index.get(node)
         if index is None:
-            index = self._output_index[value.node] = len(self.outputs)
-            self.outputs.append(value.node)
+            index = self._output_index[node] = len(self.outputs)
+            self.outputs.append(node)
         return f"outputs[{index}]"
 
     def _express_made(self, value: Value, kind: type) -> str:

@@ -47,12 +47,22 @@ class Symbols:
     layouts: dict[Any, Layout] = field(default_factory=dict)
     """By the key of the tensor's source."""
 
+    def prepare(self) -> None:
+        """Have a shape environment."""
+        if self.environment is None:
+            self.environment = make_shape_environment(self.mode)
+
+    def is_unknown(self, size: Any) -> bool:
+        """Whether a size depends on values of tensors."""
+        return not isinstance(size, int) and not all(
+            symbol.name in self.leaves for symbol in size.node.expr.free_symbols
+        )
+
     def make(
         self, hint: int, source: Source, dimension: int | None, low: int, high: int | None
     ) -> tuple[Leaf, Any]:
         """A new symbol and the SymInt that stands for it."""
-        if self.environment is None:
-            self.environment = make_shape_environment(self.mode)
+        self.prepare()
         name, symbolic = make_symbol(self.environment, len(self.leaves), hint, low, high)
         leaf = self.leaves[name] = Leaf(name, hint, source, dimension, low, high)
         return leaf, symbolic
@@ -112,6 +122,8 @@ class Symbols:
         if self.environment is None:
             return
         for expression in dict.fromkeys(guard.expr for guard in self.environment.guards):
+            if not all(symbol.name in self.leaves for symbol in expression.free_symbols):
+                stop("data-dependent", f"that {expression} holds depends on the values of a tensor")
             self._verify(expression)
             guards.add(
                 ARGUMENTS,

@@ -23,6 +23,7 @@ from lamina.capture.dynamic import SizeHistory
 from lamina.driver import graph as graphs
 from lamina.driver.graph import Compiled
 from lamina.driver.replay import write_replay
+from lamina.driver.segments import compile_segments
 from lamina.driver.sizes import Capture, compile_for_sizes, trace_with_history
 from lamina.driver.watch import Watch, counters, watch
 from lamina.errors import CompilerBug, LaminaError, Unsupported, UserError
@@ -153,11 +154,14 @@ class Site:
             inputs = captured.fetch_inputs(args, kwargs)
             if self.settings.backend is not None:
                 run = self.settings.backend(captured.graph_module, inputs)
-                return Entry(captured, Compiled(lambda values: list(run(*values))))
+                compiled = Compiled(lambda values: list(run(*values)), is_repeatable=captured.is_checked)
+                return Entry(captured, compiled)
             if needs_gradient(inputs):
                 return Entry(captured, None, GRADIENT_REASON)
             try:
                 kinds = kinds_of(captured, inputs)
+                if captured.reads_values:
+                    return Entry(captured, compile_segments(captured, kinds, options))
 
                 def compile_inputs(values: list[Any], watching: Watch = watching) -> Compiled:
                     return compile_or_replay(captured.graph_module, values, options, watching, kinds)

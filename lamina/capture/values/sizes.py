@@ -2,7 +2,8 @@
 
 To the program a NumberValue is an int or a float. Arithmetic goes on symbolically and into the graph where an
 operation uses it; a comparison is decided by this call's value and leaves a guard; anything else takes this
-call's value and guards that it is the same.
+call's value and guards that it is the same. Of a number that only the running graph knows (`unknown.py`)
+there is no value to take: what needs it is a graph break.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lamina.capture.generated import Writer
 from lamina.capture.guards import ARGUMENTS, equal_constant
 from lamina.capture.layouts import Leaf
 from lamina.capture.sources import Source
+from lamina.capture.values.unknown import COMPARISONS, Unknown, kind_of_result, may_raise
 
 SYMBOLIC_OPERATORS = frozenset(
     {operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg, operator.pos}
@@ -54,8 +56,8 @@ class PendingCall:
 
 
 class NumberValue:
-    """An int or float. hint: this call's value; symbolic: torch's symbol for it, None where only Python can
-    follow (floats of floats); leaf: the place outside, if it is read from there."""
+    """An int or float. hint: this call's value, or Unknown; symbolic: torch's symbol for it, None where only
+    Python can follow (floats of floats); leaf: the place outside, if it is read from there."""
 
     __slots__ = ("__weakref__", "_node", "builder", "call", "hint", "leaf", "symbolic")
     __machine_native__ = True
@@ -92,18 +94,28 @@ class NumberValue:
 
     @property
     def kind(self) -> type:
-        return type(self.hint)
+        kind: type = self.hint.kind if type(self.hint) is Unknown else type(self.hint)
+        return kind
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether only the running graph knows the value."""
+        return type(self.hint) is Unknown
 
     @property
     def node(self) -> torch.fx.Node:
         if self._node is None:
             assert self.call is not None
             self._node = self.call.node
+            if self.is_unknown:
+                self._node.meta["number"] = self.kind
         return self._node
 
     @property
     def fake(self) -> Any:
         """What stands for the number in a run on fake tensors."""
+        if self.is_unknown:
+            return find_symbol(self)
         return self.hint if self.symbolic is None or self.kind is float else self.symbolic
 
     def write(self, writer: Writer) -> str:
@@ -119,6 +131,11 @@ class NumberValue:
 
     def specialize(self) -> Any:
         """This call's value; the capture holds only where it is the same."""
+        if self.is_unknown:
+            what = "condition" if self.kind is bool else "number"
+            self.builder.reads.give_up(
+                (self,), f"a {what} that needs the values of a tensor is used in Python"
+            )
         if self.kind is int:
             return int(self.symbolic)
         self.builder.world.guards.add(
@@ -143,10 +160,10 @@ class NumberValue:
         return hash(self.specialize())
 
     def __bool__(self) -> bool:
-        return bool(decide(operator.ne, self, 0))
+        return bool(self.specialize() if self.is_unknown else decide(operator.ne, self, 0))
 
     def __index__(self) -> int:
-        if self.kind is not int:
+        if self.kind is float:
             raise TypeError("'float' object cannot be interpreted as an integer")
         return int(self.specialize())
 
@@ -178,7 +195,7 @@ class NumberValue:
         return format(self.specialize(), specification)
 
     def __abs__(self) -> Any:
-        if self.kind is float:
+        if self.kind is float or self.is_unknown:
             return combine(abs, self)
         return self if decide(operator.ge, self, 0) else combine(operator.neg, self)
 
@@ -193,12 +210,22 @@ def is_number(value: Any) -> bool:
     return type(value) in (int, float, bool, NumberValue)
 
 
+def is_unknown(value: Any) -> bool:
+    return type(value) is NumberValue and value.is_unknown
+
+
+def kind_of(value: Any) -> type:
+    return value.kind if type(value) is NumberValue else type(value)
+
+
 def hint_of(value: Any) -> Any:
     return value.hint if type(value) is NumberValue else value
 
 
 def combine(native: Callable[..., Any], *operands: Any) -> Any:
     """`native(*operands)` of numbers of which one is a NumberValue at least."""
+    if any(is_unknown(each) for each in operands):
+        return combine_unknown(native, operands)
     builder = next(each.builder for each in operands if type(each) is NumberValue)
     try:
         hint = native(*(hint_of(each) for each in operands))
@@ -215,6 +242,41 @@ def combine(native: Callable[..., Any], *operands: Any) -> Any:
             return hint
     call = PendingCall(builder, "call_function", native, operands, {})
     return NumberValue(builder, hint, symbolic, call)
+
+
+def combine_unknown(native: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+    """`native(*operands)` of numbers of which one is unknown at least: unknown as well."""
+    builder = next(each.builder for each in operands if is_unknown(each))
+    kinds = tuple(kind_of(each) for each in operands)
+    kind = kind_of_result(native, kinds, operands)
+    if kind is None:
+        return native(*(specialize(each) for each in operands))
+    call = PendingCall(builder, "call_function", native, operands, {})
+    if may_raise(native, kinds, operands):
+        # The program may catch the error: it is raised where it stands, used or not.
+        builder.reads.note_check(call.node)
+    return NumberValue(builder, Unknown(kind), None, call)
+
+
+def find_symbol(number: NumberValue) -> Any:
+    """torch's symbol for an unknown number, made when an operation on tensors first needs it."""
+    if number.symbolic is None:
+        number.symbolic = derive_symbol(number)
+    if number.symbolic is None:
+        number.symbolic = number.builder.reads.make_symbol(number)
+    return number.symbolic
+
+
+def derive_symbol(number: NumberValue) -> Any:
+    """The symbol that follows from those of the operands, or None."""
+    if number.call is None or number.kind is float or number.call.kind != "call_function":
+        return None
+    native, operands = number.call.target, number.call.arguments
+    is_followed = native in SYMBOLIC_OPERATORS or native in EXTREMES or native in COMPARISONS
+    if not is_followed or any(kind_of(each) is not int for each in operands):
+        return None
+    symbols = [each.fake if type(each) is NumberValue else each for each in operands]
+    return EXTREMES.get(native, native)(*symbols)
 
 
 def combine_symbols(native: Callable[..., Any], hint: Any, operands: tuple[Any, ...]) -> Any:
@@ -260,7 +322,9 @@ def specialize(value: Any) -> Any:
 
 
 def decide(native: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
-    """A comparison, decided by this call's values and guarded."""
+    """A comparison, decided by this call's values and guarded; of an unknown number an unknown condition."""
+    if is_unknown(left) or is_unknown(right):
+        return combine_unknown(native, (left, right))  # type: ignore[no-any-return]
     outcome = bool(native(hint_of(left), hint_of(right)))
     builder = next(each.builder for each in (left, right) if type(each) is NumberValue)
     if all(isinstance(hint_of(each), int) for each in (left, right)):
@@ -412,7 +476,8 @@ HOLDERS = frozenset(
 def pick_extreme(native: Any, arguments: tuple[Any, ...]) -> Any:
     """`min` and `max` of numbers."""
     items = list(arguments[0]) if len(arguments) == 1 else list(arguments)
-    if not all(type(hint_of(item)) is int for item in items):
+    is_known = not any(is_unknown(item) for item in items)
+    if is_known and not all(type(hint_of(item)) is int for item in items):
         return native(items)
     best = items[0]
     for item in items[1:]:

@@ -74,7 +74,7 @@ class TensorMethod:
         if self.name in REFUSED_METHODS:
             stop("tensor-method", f"Tensor.{self.name} cannot be captured")
         if self.name in READ_VALUES:
-            refuse_value(f"Tensor.{self.name}")
+            return self.owner.read_values(self.name, arguments)
         if self.name in CHANGES_INPUT and self.owner.source is not None:
             stop("tensor-method", f"Tensor.{self.name} changes an input as an object", "do it outside")
         if self.name == "storage_offset":
@@ -104,6 +104,12 @@ class TensorValue:
     def is_mutated(self) -> bool:
         """Whether an operation wrote to this tensor or to a view of it."""
         return not self.fake.is_inference() and self.fake._version != self._version
+
+    def read_values(self, method: str, arguments: tuple[Any, ...]) -> Any:
+        """`tensor.item()` and the like: numbers that only the running graph knows, or a stop."""
+        if method == "item" and not arguments:
+            return self.builder.reads.read_number(self, "Tensor.item")
+        return self.builder.reads.read_list(self) if method == "tolist" else refuse_value(f"Tensor.{method}")
 
     def read_attribute(self, name: str) -> Any:
         """`tensor.name`: metadata as constants, methods bound, tensor-valued attributes recorded."""
@@ -147,6 +153,9 @@ class TensorValue:
         return self.builder.call_method("__reversed__", (self,), {})
 
     def __getitem__(self, index: Any) -> Any:
+        if getattr(index, "is_unknown", False) is True and index.kind is int:
+            # Fakes take a symbol as an index only in this form.
+            return self.builder.call_method("select", (self, 0, index), {})
         return self.builder.call(operator.getitem, (self, index), {})
 
     def __setitem__(self, index: Any, value: Any) -> None:

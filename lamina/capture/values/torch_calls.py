@@ -22,10 +22,11 @@ from lamina.capture.graph_builder import NUMPY_NUMBERS
 from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.sources import Fixed
 from lamina.capture.values.attributes import HEAP_TYPE
+from lamina.capture.values.checks import CHECK_MODELS
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.custom_functions import model_apply
 from lamina.capture.values.legacy_constructors import LEGACY_MODELS
-from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue, refuse_value
+from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue
 
 LEAF_PYTHON_MODULES = frozenset(
     {"torch.nn.functional", "torch.functional", "torch._tensor", "torch.special", "torch.linalg", "torch.fft"}
@@ -95,7 +96,7 @@ def record_leaf(world: Any, callee: Any, arguments: Arguments, keywords: Keyword
         if name in REFUSED_METHODS:
             stop("tensor-method", f"Tensor.{name} cannot be captured")
         if name in READ_VALUES:
-            refuse_value(f"Tensor.{name}")
+            return arguments[0].read_values(name, arguments[1:])
         return world.builder.call_method(name, arguments, keywords)
     if callee is torch._native_multi_head_attention:
         return record_attention(world, callee, arguments, keywords)
@@ -334,6 +335,7 @@ def collect_models() -> dict[Any, Model]:
         torch.nn.Module.__getattr__: model_module_getattr,
         torch.autograd.Function.apply.__func__: model_apply,  # type: ignore[attr-defined]
         **LEGACY_MODELS,
+        **CHECK_MODELS,
         print: model_print,
         warnings.warn: record_effect(warnings.warn),
         torch._C._log_api_usage_once: answer(None),

@@ -76,7 +76,7 @@ class TracingWorld(TracedAttributes):
         if type(value) is OpaqueValue:
             return isinstance(value.original, kind)
         if type(value) is NumberValue:
-            return isinstance(value.hint, kind)
+            return super().is_instance(value.kind(), kind)
         if type(value) is SizeTuple:
             return isinstance(torch.Size(()), kind)
         if type(value) is not TensorValue:
@@ -157,6 +157,8 @@ class TracingWorld(TracedAttributes):
             return self._call_cached(callee, arguments, keywords)
         if hasattr(type(callee), "__machine_native__"):
             return callee(*arguments, **keywords)
+        if callee in (int, float) and len(arguments) == 1 and type(arguments[0]) is TensorValue:
+            return self.builder.reads.convert(callee, arguments[0])
         number_model = torch_calls.model_number_function(callee)
         if number_model is not None:
             return number_model(self, arguments, keywords)

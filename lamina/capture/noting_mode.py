@@ -1,0 +1,62 @@
+"""The fake mode of a capture: it notes what the operations that run under it do besides computing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from lamina.capture.fake import FakeTensor, FakeTensorMode, LightFakeMode, is_undecided
+
+READS_VALUES = (torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
+NONZERO: Any = torch.ops.aten.nonzero.default
+INDEX: Any = torch.ops.aten.index.Tensor
+MASKS = (torch.bool, torch.uint8)
+_dispatch: Any = LightFakeMode.__torch_dispatch__
+
+
+class NotingMode(LightFakeMode):  # type: ignore[no-untyped-call]
+    """reads_values: an operation's result has a size, or is a number, that is known only when it runs.
+
+    has_effect: an operation writes to memory or draws random numbers.
+    """
+
+    reads_values = False
+    has_effect = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        tags = getattr(func, "tags", ())
+        if tags and any(tag in tags for tag in READS_VALUES) and (func is not INDEX or holds_mask(args[1])):
+            self.reads_values = True
+        if torch.Tag.nondeterministic_seeded in tags or is_mutable(func):
+            self.has_effect = True
+        result = _dispatch(self, func, types, args, kwargs or {})
+        return transpose_rows(self, result) if func is NONZERO else result
+
+    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The result of an operation; corrections that ask for sizes that nobody knows are left away."""
+        try:
+            return super().dispatch(func, types, args, kwargs or {})
+        except RuntimeError as error:
+            if not is_undecided(error):
+                raise
+            return FakeTensorMode.dispatch(self, func, types, args, kwargs or {})
+
+
+def holds_mask(indices: Any) -> bool:
+    """Whether a mask is among the indices of `aten.index`: its result's size depends on data."""
+    return any(each is not None and each.dtype in MASKS for each in indices)
+
+
+def is_mutable(func: Any) -> bool:
+    schema = getattr(func, "_schema", None)
+    return schema is not None and schema.is_mutable
+
+
+def transpose_rows(mode: LightFakeMode, places: Any) -> Any:
+    """The result of `nonzero` as it lies in memory: torch writes one dimension's indices after the other."""
+    if not isinstance(places, FakeTensor) or places.dim() != 2:
+        return places
+    count, rank = places.shape
+    with mode:
+        return torch.empty_strided((count, rank), (1, count), dtype=places.dtype, device=places.device)

@@ -1,0 +1,188 @@
+"""A captured graph whose sizes or numbers depend on tensors' values: split where the values are read.
+
+    m = x > 0                      part 0: compiled
+    i = nonzero(m)                 runs as it is: only now is the size known
+    y = x.relu()[i[:, 0]] * 2      part 1: a program for each set of sizes that comes up again
+    n = i.size(0); require(n > 1)  Python
+
+A read runs as early as it can, so that what does not depend on it stays in one part. An error of a part or a
+check sends the call back to eager, which raises its own; a graph with checks writes to no input.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from lamina.capture import Captured
+from lamina.driver.graph import Compiled
+from lamina.driver.parts import Part, Sizes, Values, check_result, example_of, make_part, run_node
+from lamina.options import Options
+from lamina.reports.report import GraphReport
+
+FAILURES_TOLERATED = 4
+"""Calls sent back to eager before the others go there at once."""
+AUTOCAST: Any = torch.amp.autocast_mode
+GRAD_MODE: Any = torch.autograd.grad_mode
+MODES: dict[Any, Any] = {
+    AUTOCAST._enter_autocast: AUTOCAST._exit_autocast,
+    GRAD_MODE._enter_inference_mode: GRAD_MODE._exit_inference_mode,
+}
+"""What enters a mode, and what leaves it."""
+
+
+def compile_segments(captured: Captured, kinds: Sequence[str], options: Options) -> Compiled:
+    """The captured graph, ready for inputs that its guards admit. Parts are compiled when they first run.
+
+    kinds: what each input is, as `compile_graph` takes it.
+    """
+    graph = captured.graph_module.graph
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    report = GraphReport("graph")
+    kind_of = dict(zip(placeholders, kinds, strict=True))
+
+    def make(nodes: list[fx.Node]) -> Part:
+        return make_part(captured.graph_module, nodes, kind_of, options, report)
+
+    steps = Splitter(make).split(graph)
+    run = Segments(placeholders, steps, graph, is_repeatable=not captured.mutated_inputs)
+    return Compiled(run, report, run.is_repeatable)
+
+
+class Host:
+    """Nodes that run as they are, one after the other."""
+
+    def __init__(self, nodes: list[fx.Node]) -> None:
+        self.nodes = nodes
+        self.touched = {each for node in nodes for each in (*node.all_input_nodes, node)}
+        self.dropped: list[fx.Node] = []
+
+    def run(self, values: Values, sizes: Sizes) -> None:
+        for node in self.nodes:
+            values[node] = run_node(node, values, sizes)
+
+
+class Splitter:
+    """Puts the nodes of a graph into steps."""
+
+    def __init__(self, make_part: Callable[[list[fx.Node]], Part]) -> None:
+        self.make_part = make_part
+        self.steps: list[Host | Part] = []
+        self.early: list[fx.Node] = []
+        """What runs before the open part."""
+        self.open: list[fx.Node] = []
+        self.late: list[fx.Node] = []
+        """What runs behind the open part: it takes something of it, or must not overtake a write of its."""
+
+    def split(self, graph: fx.Graph) -> list[Host | Part]:
+        for node in graph.nodes:
+            if node.op in ("placeholder", "output") or node.target is torch._C._set_grad_enabled:
+                continue
+            if node.target in MODES or node.target in MODES.values():
+                self._close()
+                self.steps.append(Host([node]))
+            elif self._runs_as_it_is(node):
+                self._add_host(node)
+            else:
+                has_effect = bool(node.meta.get("has_effect"))
+                if self.late and (has_effect or not set(self.late).isdisjoint(node.all_input_nodes)):
+                    self._close()
+                self.open.append(node)
+        self._close()
+        return self.steps
+
+    def _runs_as_it_is(self, node: fx.Node) -> bool:
+        if node.meta.get("reads_values") or node.meta.get("checks"):
+            return True
+        inputs = node.all_input_nodes
+        if not inputs or not set(self.open).isdisjoint(inputs):
+            return False
+        if node.target is operator.getitem and isinstance(example_of(inputs[0]), (tuple, list)):
+            return True
+        return "example_value" not in node.meta
+
+    def _add_host(self, node: fx.Node) -> None:
+        waits = not {*self.open, *self.late}.isdisjoint(node.all_input_nodes)
+        is_after_write = any(each.meta.get("has_effect") for each in self.open)
+        (self.late if waits or is_after_write else self.early).append(node)
+
+    def _close(self) -> None:
+        """Start a new part."""
+        if self.early:
+            self.steps.append(Host(self.early))
+        if self.open:
+            self.steps.append(self.make_part(self.open))
+        if self.late:
+            self.steps.append(Host(self.late))
+        self.early, self.open, self.late = [], [], []
+
+
+@dataclass(slots=True)
+class Segments:
+    """Runs the steps of one graph."""
+
+    placeholders: list[fx.Node]
+    steps: list[Host | Part]
+    graph: fx.Graph
+    is_repeatable: bool
+    """Whether a call that failed can be made again in eager."""
+    draws: bool = field(init=False)
+    failures: int = 0
+    results: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.draws = any(node.meta.get("has_effect") for node in self.graph.nodes)
+        self.results = next(iter(reversed(self.graph.nodes))).args[0]
+        last = {node: position for position, step in enumerate(self.steps) for node in step.touched}
+        kept: set[fx.Node] = set()
+        fx.map_arg(self.results, kept.add)
+        for node, position in last.items():
+            if node not in kept:
+                self.steps[position].dropped.append(node)
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        if not self.is_repeatable:
+            return self._run(inputs)
+        if self.failures > FAILURES_TOLERATED:
+            raise RuntimeError("the checks of this graph have failed before")
+        state = torch.get_rng_state() if self.draws else None
+        try:
+            return self._run(inputs)
+        except Exception as error:
+            if state is not None:
+                torch.set_rng_state(state)
+            self.failures += 1
+            raise RuntimeError("the call is made again in eager") from error
+
+    def _run(self, inputs: Sequence[Any]) -> list[Any]:
+        values: Values = dict(zip(self.placeholders, inputs, strict=True))
+        sizes: Sizes = {}
+        for node, value in values.items():
+            check_result(node, value, sizes)
+        entered: list[fx.Node] = []
+        try:
+            for step in self.steps:
+                step.run(values, sizes)
+                note_modes(step, entered)
+                for node in step.dropped:
+                    del values[node]
+        finally:
+            for node in reversed(entered):
+                MODES[node.target](values[node])
+        return list(fx.map_arg(self.results, values.__getitem__))
+
+
+def note_modes(step: Host | Part, entered: list[fx.Node]) -> None:
+    """Keep the list of modes that are entered and not left."""
+    if isinstance(step, Part):
+        return
+    for node in step.nodes:
+        if node.target in MODES:
+            entered.append(node)
+        elif node.target in MODES.values():
+            entered.remove(node.args[0])  # type: ignore[arg-type]
