@@ -88,7 +88,8 @@ class Body:
         missing = [dim for position, dim in enumerate(self.dims) if f"d{position}" not in seen]
         if not missing:
             return
-        source = next(iter(self.arguments.values()))
+        # A kernel that reads nothing has its output for this: the scalar is never used.
+        source = next(iter(self.arguments.values()), None) or self._outputs[0][0]
         memory = reinterpret(
             self.outside, source, 0, [self.sizes[dim] for dim in missing], [0] * len(missing)
         )

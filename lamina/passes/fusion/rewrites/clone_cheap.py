@@ -35,15 +35,13 @@ def clone_cheap(block: Block) -> None:
 def _clone_for_each_user(operation: Operation) -> None:
     if kind_of(operation) == "outside":
         return
-    first, *others = operation.result.users
-    for user in others:
+    for user in operation.result.users[1:]:
         copy = operation.clone()
         assert operation.parent is not None
         operation.parent.insert(copy, operation)
         for position, value in enumerate(user.operands):
             if value is operation.result:
                 user.set_operand(position, copy.result)
-    del first
 
 
 def _own_index_arithmetic(operation: Operation) -> None:
