@@ -96,13 +96,14 @@ def lower_kernel(
     return lowered
 
 
-def make_program(module: Operation, source: str) -> Operation:
-    """The `program.func` of a function at tensor level whose kernels are outlined, memory planned."""
+def make_program(module: Operation, source: str, *, is_planned: bool = True) -> Operation:
+    """The `program.func` of a function at tensor level whose kernels are outlined, memory planned or not."""
     program = to_program.run(module, source, f"{source}_program")
     reinplace.run(module, program)
     write_over.run(module, program)
     insert_frees.run(program)
-    plan_memory.run(program)
+    if is_planned:
+        plan_memory.run(program)
     return program
 
 

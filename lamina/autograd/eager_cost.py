@@ -14,8 +14,10 @@ from typing import Any
 import torch
 from torch import fx
 
+from lamina.autograd.symbols import OpenSizes
 from lamina.autograd.trace import Traced
 from lamina.ir.ops.aten import GATHERS
+from lamina.ir.sizes import hint
 
 VIEW_LIKE = frozenset({"aten.reshape.default", "aten._unsafe_view.default", "aten.view_copy.default"})
 
@@ -35,7 +37,7 @@ def eager_cost(traced: Traced) -> EagerCost:
         if node.op != "call_function" or node.target is operator.getitem or _is_view(node):
             continue
         operations += 1
-        total += _bytes_of_call(node)
+        total += _bytes_of_call(node, traced.sizes)
     return EagerCost(operations, total)
 
 
@@ -46,11 +48,11 @@ def _is_view(node: fx.Node) -> bool:
     return any(each.alias_info is not None and not each.alias_info.is_write for each in schema.returns)
 
 
-def _bytes_of_call(node: fx.Node) -> int:
-    written = sum(map(_distinct_bytes, _tensors(node)))
+def _bytes_of_call(node: fx.Node, sizes: OpenSizes) -> int:
+    written = sum(_distinct_bytes(each, sizes) for each in _tensors(node))
     read = 0
     for position, operand in enumerate(node.all_input_nodes):
-        size = sum(map(_distinct_bytes, _tensors(operand)))
+        size = sum(_distinct_bytes(each, sizes) for each in _tensors(operand))
         read += min(size, written) if position == 0 and str(node.target) in GATHERS else size
     return read + written
 
@@ -61,8 +63,9 @@ def _tensors(node: fx.Node) -> list[torch.Tensor]:
     return [each for each in found if isinstance(each, torch.Tensor)]
 
 
-def _distinct_bytes(tensor: torch.Tensor) -> int:
+def _distinct_bytes(tensor: torch.Tensor, sizes: OpenSizes) -> int:
     count = 1
-    for size, step in zip(tensor.shape, tensor.stride(), strict=True):
-        count *= int(size) if step else min(1, int(size))
+    for size, step in zip(sizes.read_all(tensor.shape), sizes.read_all(tensor.stride()), strict=True):
+        is_repeated = isinstance(step, int) and step == 0
+        count *= min(1, hint(size)) if is_repeated else hint(size)
     return count * tensor.element_size()

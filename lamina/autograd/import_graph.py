@@ -20,10 +20,12 @@ from lamina.autograd.lower import LOWERINGS
 from lamina.autograd.lower.dtypes import SCALAR_OF, element
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.autograd.lower.records import record_lowering
+from lamina.autograd.symbols import STATIC, OpenSizes
 from lamina.autograd.trace import Traced
 from lamina.errors import CompilerBug, Unsupported
 from lamina.ir.attributes import STORAGE, UNIT, DenseElementsAttr
 from lamina.ir.core import UNKNOWN, Block, Builder, Location, Operation, Region, Value, make_module
+from lamina.ir.sizes import SymbolicSize
 from lamina.ir.types import KERNEL_SCALARS, FunctionType, TensorType, none
 
 Tensor = torch.Tensor
@@ -42,7 +44,8 @@ def import_graph(traced: Traced) -> Operation:
     """
     positions = [index for index, value in enumerate(traced.inputs) if isinstance(value, Tensor)]
     tensors = [traced.inputs[index] for index in positions]
-    block = Block(ir_type(tensor) for tensor in tensors)
+    sizes = traced.sizes
+    block = Block(ir_type(tensor, sizes) for tensor in tensors)
     importer = Importer(traced, block)
     results = importer.run()
     type_ = FunctionType.get(
@@ -51,7 +54,7 @@ def import_graph(traced: Traced) -> Operation:
     attributes = {
         "sym_name": "main",
         "function_type": type_,
-        "lamina.arg_strides": [list(tensor.stride()) for tensor in tensors],
+        "lamina.arg_strides": [list(sizes.read_all(tensor.stride())) for tensor in tensors],
         "lamina.result_strides": [list(result.stride) for result in traced.results],
         "lamina.mutations": [[positions.index(target), result] for target, result in traced.mutations],
     }
@@ -60,12 +63,12 @@ def import_graph(traced: Traced) -> Operation:
     return module
 
 
-def ir_type(tensor: Tensor) -> TensorType:
+def ir_type(tensor: Tensor, sizes: OpenSizes = STATIC) -> TensorType:
     """The tensor type of a fake."""
     scalar = SCALAR_OF.get(tensor.dtype)
     if scalar is None:
         raise Unsupported("dtype", f"the program has a tensor of dtype {tensor.dtype}")
-    return TensorType.get(tuple(tensor.shape), scalar)
+    return TensorType.get(sizes.read_all(tensor.shape), scalar)
 
 
 class Importer:
@@ -77,6 +80,7 @@ class Importer:
         self.builder = Builder(block)
         self.emitter = Emitter(self.builder)
         self.values: dict[fx.Node, Any] = {}
+        self.sizes = traced.sizes
 
     def run(self) -> list[Value]:
         """Import all nodes and the return; the values of the results."""
@@ -84,7 +88,7 @@ class Importer:
         for index, node in enumerate(self.traced.graph_module.graph.nodes):
             if node.op == "placeholder":
                 value = self.traced.inputs[index]
-                self.values[node] = next(arguments) if isinstance(value, Tensor) else value
+                self.values[node] = next(arguments) if isinstance(value, Tensor) else self.sizes.read(value)
             elif node.op != "output":
                 self.builder.location = _location(node)
                 self.values[node] = self.import_node(node)
@@ -111,9 +115,8 @@ class Importer:
         fakes = [fake] if isinstance(fake, Tensor) else list(fake or ())
         if not self.is_kernel_node(node, fakes):
             return None
-        args = fx.map_arg(node.args, self.values.__getitem__)
-        kwargs = fx.map_arg(node.kwargs, self.values.__getitem__)
-        types = tuple(ir_type(item) for item in fakes)
+        args, kwargs = self.read_arguments(node.args), self.read_arguments(node.kwargs)
+        types = tuple(ir_type(item, self.sizes) for item in fakes)
         call = Call(str(node.target), argument_values(node.target, args, kwargs), types)
         value = lowering(self.emitter, call)
         given = (
@@ -131,6 +134,17 @@ class Importer:
                 stage="import_graph",
             )
         return value
+
+    def read_arguments(self, arguments: Any) -> Any:
+        """Values in place of nodes, sizes as the IR has them."""
+        if isinstance(arguments, fx.Node):
+            return self.values[arguments]
+        if isinstance(arguments, dict):
+            return {name: self.read_arguments(each) for name, each in arguments.items()}
+        if isinstance(arguments, list | tuple):
+            read = [self.read_arguments(each) for each in arguments]
+            return tuple(read) if isinstance(arguments, tuple) else read
+        return self.sizes.read(arguments)
 
     def is_kernel_node(self, node: fx.Node, fakes: list[Any]) -> bool:
         """Whether kernels have all of the node's element types."""
@@ -158,7 +172,7 @@ class Importer:
             return (
                 [encode(item) for item in value]
                 if isinstance(value, list | tuple)
-                else encode_constant(value)
+                else encode_constant(self.sizes.read(value))
             )
 
         attributes: dict[str, Any] = {"args": [encode(value) for value in node.args]}
@@ -168,7 +182,7 @@ class Importer:
         fake = node.meta["val"]
         fakes = [fake] if isinstance(fake, Tensor) else list(fake or ())
         present = [item for item in fakes if isinstance(item, Tensor)]
-        attributes["result_strides"] = [list(item.stride()) for item in present]
+        attributes["result_strides"] = [list(self.sizes.read_all(item.stride())) for item in present]
         if node.meta.get("effects"):
             attributes["effects"] = node.meta["effects"]
         # A view of what it takes (of another dtype, say, or complex): its memory must live as long as this.
@@ -177,7 +191,9 @@ class Importer:
             attributes["aliases"] = True
         if not isinstance(fake, Tensor) and (len(present) == 1 or len(present) < len(fakes)):
             attributes["returned"] = [isinstance(item, Tensor) for item in fakes]
-        call = self.builder.op(str(node.target), operands, [ir_type(item) for item in present], attributes)
+        call = self.builder.op(
+            str(node.target), operands, [ir_type(item, self.sizes) for item in present], attributes
+        )
         if isinstance(fake, Tensor):
             return call.results[0]
         results = iter(call.results)
@@ -203,7 +219,7 @@ def encode_constant(value: Any) -> Any:
     """A constant argument of a library call as a plain attribute value."""
     if value is None:
         return none
-    if isinstance(value, bool | int | float | str):
+    if isinstance(value, bool | int | float | str | SymbolicSize):
         return value
     if isinstance(value, torch.dtype) and value in SCALAR_OF:
         return SCALAR_OF[value]

@@ -28,6 +28,7 @@ from lamina.autograd.outputs import (
     ViewOutput,
 )
 from lamina.autograd.recorder import Recorder
+from lamina.autograd.symbols import STATIC, OpenSizes
 from lamina.errors import Unsupported
 
 Tensor = torch.Tensor
@@ -53,6 +54,7 @@ class Traced:
     results: every one is to be a fresh buffer, apart from inputs and other results, with the strides given.
     mutations: (input index, result index): after the call `input.copy_(result)`.
     outputs: one entry for each leaf of the user's output structure `out_spec`.
+    sizes: reads the symbolic sizes of fakes and of arguments; those of results and outputs are read.
     """
 
     graph_module: fx.GraphModule
@@ -61,6 +63,7 @@ class Traced:
     mutations: list[tuple[int, int]] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
     out_spec: Any = None
+    sizes: OpenSizes = STATIC
 
 
 def needs_gradient(inputs: Sequence[object]) -> bool:
@@ -68,24 +71,26 @@ def needs_gradient(inputs: Sequence[object]) -> bool:
     return torch.is_grad_enabled() and any(isinstance(i, Tensor) and i.requires_grad for i in inputs)
 
 
-def trace_inference(graph_module: fx.GraphModule, inputs: Sequence[Any]) -> Traced:
+def trace_inference(graph_module: fx.GraphModule, inputs: Sequence[Any], sizes: OpenSizes = STATIC) -> Traced:
     """Trace `graph_module` on `inputs` (real or fake tensors, numbers; one for each placeholder).
+
+    sizes: the symbols in the sizes of fakes among the inputs.
 
     Raises Unsupported where the graph's meaning depends on tensor data, and for tensors that are not plain
     strided ones. Errors of the user's own program (shapes, dtypes) pass through as eager raises them.
     """
     for index, value in enumerate(inputs):
-        _check_input(index, value)
+        _check_input(index, value, sizes)
     mode = fake_mode_of(inputs)
     fakes = to_fakes(mode, inputs)
     recorder = Recorder(mode)
     _add_inputs(recorder, inputs, fakes)
     with quiet_fakes(), below_autograd(), recorder:
         value = _run(graph_module, recorder, fakes)
-    return _finish(recorder, fakes, value)
+    return _finish(recorder, fakes, value, sizes)
 
 
-def _check_input(index: int, value: object) -> None:
+def _check_input(index: int, value: object, sizes: OpenSizes) -> None:
     if not isinstance(value, Tensor):
         return
     problem = ""
@@ -95,7 +100,7 @@ def _check_input(index: int, value: object) -> None:
         problem = "is quantized"
     elif value.is_conj() or value.is_neg():
         problem = "is lazily conjugated or negated"
-    elif any(not isinstance(size, int) for size in value.shape):
+    elif sizes is STATIC and any(not isinstance(size, int) for size in value.shape):
         problem = "has symbolic sizes"
     if problem:
         raise Unsupported("input-kind", f"input {index} {problem}", hint="pass a plain strided tensor")
@@ -163,14 +168,14 @@ def location_of(node: fx.Node) -> tuple[str, int] | None:
     return (file, int(number)) if separator and number.isdigit() else None
 
 
-def _finish(recorder: Recorder, fakes: list[Any], value: Any) -> Traced:
+def _finish(recorder: Recorder, fakes: list[Any], value: Any, sizes: OpenSizes) -> Traced:
     leaves, out_spec = pytree.tree_flatten(value)
-    traced = Traced(recorder.graph_module, fakes, out_spec=out_spec)
+    traced = Traced(recorder.graph_module, fakes, out_spec=out_spec, sizes=sizes)
     recorder.location = None
     places: dict[Result, int] = {}
 
     def result(node: fx.Node, value: Tensor) -> int:
-        key = Result(node, tuple(value.shape), tuple(value.stride()), value.dtype)
+        key = Result(node, sizes.read_all(value.shape), sizes.read_all(value.stride()), value.dtype)
         if key not in places:
             places[key] = len(traced.results)
             traced.results.append(key)
@@ -179,14 +184,14 @@ def _finish(recorder: Recorder, fakes: list[Any], value: Any) -> Traced:
     for index, cell in enumerate(recorder.input_cells):
         if cell is not None and cell.node is not recorder.placeholders[index]:
             traced.mutations.append((index, result(cell.node, fakes[index])))
-    traced.outputs = _describe_outputs(recorder, leaves, result)
+    traced.outputs = _describe_outputs(recorder, leaves, result, sizes)
     graph = recorder.graph_module.graph
     graph.output(tuple(result.node for result in traced.results))
     remove_dead_nodes(graph)
     return traced
 
 
-def _describe_outputs(recorder: Recorder, leaves: list[Any], result: Any) -> list[Output]:
+def _describe_outputs(recorder: Recorder, leaves: list[Any], result: Any, sizes: OpenSizes) -> list[Output]:
     """Say how each output leaf is made from inputs and results, so that eager's aliasing is rebuilt."""
     outputs: list[Output] = []
     seen: dict[int, int] = {}
@@ -197,15 +202,17 @@ def _describe_outputs(recorder: Recorder, leaves: list[Any], result: Any) -> lis
             users[id(cell)] = users.get(id(cell), 0) + 1
     for index, leaf in enumerate(leaves):
         if not isinstance(leaf, Tensor):
-            outputs.append(ConstantOutput(leaf))
+            outputs.append(ConstantOutput(sizes.read(leaf)))
         elif seen.setdefault(id(leaf), index) != index:
             outputs.append(SameOutput(seen[id(leaf)]))
         else:
-            outputs.append(_describe_tensor(recorder, leaf, users, result))
+            outputs.append(_describe_tensor(recorder, leaf, users, result, sizes))
     return outputs
 
 
-def _describe_tensor(recorder: Recorder, leaf: Tensor, users: dict[int, int], result: Any) -> Output:
+def _describe_tensor(
+    recorder: Recorder, leaf: Tensor, users: dict[int, int], result: Any, sizes: OpenSizes
+) -> Output:
     view = recorder.view_of(leaf)
     if leaf.is_conj() or leaf.is_neg() or leaf.layout is not torch.strided:
         raise Unsupported(
@@ -221,8 +228,8 @@ def _describe_tensor(recorder: Recorder, leaf: Tensor, users: dict[int, int], re
     if index is None and not is_dense(root):
         raise Unsupported("strided-output", "an output's memory has holes or overlaps")
     base = index if index is not None else result(recorder.node_of_cell(view), root)
-    offset = int(leaf.storage_offset()) - int(root.storage_offset())
-    size, stride = tuple(leaf.shape), tuple(leaf.stride())
+    offset = sizes.read(leaf.storage_offset() - root.storage_offset())
+    size, stride = sizes.read_all(leaf.shape), sizes.read_all(leaf.stride())
     if leaf.dtype != root.dtype:
         raise Unsupported("dtype-view-output", "an output is a view of another tensor with another dtype")
     return ViewOutput(base, index is not None, size, stride, offset, leaf.dtype)

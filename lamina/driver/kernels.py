@@ -19,6 +19,7 @@ from lamina.ir.attributes import StringAttr
 from lamina.ir.core import Operation
 from lamina.ir.machine import Target
 from lamina.ir.passes import Context
+from lamina.ir.sizes import NOTHING, deciding
 from lamina.ir.text import print_module
 from lamina.options import Options
 from lamina.runtime.cache import Cache, key_of
@@ -90,7 +91,8 @@ class KernelStore:
         from lamina.codegen.llvm.build import build
         from lamina.pipeline import lower_kernel
 
-        with watch.stage("loops"):
+        # A kernel is for all sizes: nothing is decided by those at hand.
+        with watch.stage("loops"), deciding(NOTHING):
             lowered = [lower_kernel(function, context) for function in functions.values()]
         with watch.stage("codegen"):
             built = build(lowered, context.target, contract=context.options.numerics != "eager")

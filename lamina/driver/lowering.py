@@ -13,6 +13,7 @@ from lamina import pipeline
 from lamina.autograd.eager_cost import eager_cost
 from lamina.autograd.import_graph import import_graph
 from lamina.autograd.outputs import kept_results
+from lamina.autograd.symbols import OpenSizes
 from lamina.autograd.trace import Traced, trace_inference
 from lamina.driver.kernels import STORE
 from lamina.driver.program import Program
@@ -20,6 +21,7 @@ from lamina.driver.watch import Watch
 from lamina.ir.attributes import attribute, plain
 from lamina.ir.core import BlockArgument, Operation, lookup
 from lamina.ir.passes import Context, PassManager
+from lamina.ir.sizes import Decisions, deciding
 from lamina.ir.types import TensorType
 from lamina.passes.fusion import traffic
 from lamina.passes.program.to_program import buffer_root
@@ -47,6 +49,28 @@ def make_program(
     return lower_graph(module, traced, context, cache, watch)
 
 
+def make_open_program(
+    graph: fx.GraphModule,
+    inputs: Sequence[Any],
+    kinds: Sequence[str],
+    sizes: OpenSizes,
+    context: Context,
+    cache: Cache,
+    watch: Watch,
+) -> Program:
+    """Compile for all sizes under conditions. Main's memory is not planned yet."""
+    with watch.stage("trace"):
+        traced = trace_inference(graph, inputs, sizes)
+    with deciding(Decisions(sizes.hints)) as decisions:
+        with watch.stage("import"):
+            module = import_graph(traced)
+            describe_main(lookup(module, "main"), traced, inputs, kinds)
+        program = lower_graph(module, traced, context, cache, watch, is_open=True)
+    program.conditions = list(dict.fromkeys([*sizes.conditions(), *decisions.conditions]))
+    program.derived = dict(sizes.derived)
+    return program
+
+
 def describe_main(main: Operation, traced: Traced, inputs: Sequence[Any], kinds: Sequence[str]) -> None:
     """Write what the later levels need onto @main: kinds of arguments, which results are kept."""
     positions = tensor_positions(inputs)
@@ -64,8 +88,10 @@ def _kind_of(value: Any) -> str:
     return "parameter" if isinstance(value, torch.nn.Parameter) else "input"
 
 
-def lower_graph(module: Operation, traced: Traced, context: Context, cache: Cache, watch: Watch) -> Program:
-    """From the tensor level to a program and its kernels."""
+def lower_graph(
+    module: Operation, traced: Traced, context: Context, cache: Cache, watch: Watch, *, is_open: bool = False
+) -> Program:
+    """From the tensor level to a program and its kernels. is_open: memory is planned when sizes are known."""
     cost = eager_cost(traced)
     report = GraphReport("graph", operations=cost.operations)
     report.traffic = TrafficReport(eager=cost.bytes, least=traffic.least(module))
@@ -76,11 +102,11 @@ def lower_graph(module: Operation, traced: Traced, context: Context, cache: Cach
     manager.run(module, context)
     kernels = STORE.make(pipeline.kernel_functions(module), context, cache, watch)
     with watch.stage("program"):
-        main = pipeline.make_program(module, "main")
+        main = pipeline.make_program(module, "main", is_planned=not is_open)
         prepare = pipeline.make_program(module, "prepare") if pipeline.has_prepare(module) else None
     with watch.stage("describe"):
         pipeline.describe(module, report)
-    report.arena_bytes = plain(main.attributes["arena_bytes"])
+    report.arena_bytes = 0 if is_open else plain(main.attributes["arena_bytes"])
     report.remarks = [remark.to_plain() for remark in context.remarks]
     arguments: list[int] = []
     if prepare is not None:

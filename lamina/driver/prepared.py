@@ -52,14 +52,21 @@ class Prepared:
         self._choose: Callable[[Sequence[Any]], list[Any]] = names["choose"]
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        return self._call(self._main, inputs)
+
+    def beside(self, main: Run) -> Run:
+        """`main` with the same prepared values, which both then share."""
+        return lambda inputs: self._call(main, inputs)
+
+    def _call(self, main: Run, inputs: Sequence[Any]) -> list[Any]:
         try:
             version = self._version_of(inputs)
         except RuntimeError:
-            return self._main([*inputs, *self._prepare(self._choose(inputs))])
+            return main([*inputs, *self._prepare(self._choose(inputs))])
         known, fingerprint, seen, values = self._kept
         if version != known or fingerprint.look() != seen:
             values = self._renew(version, inputs)
-        outputs = self._main([*inputs, *values])
+        outputs = main([*inputs, *values])
         if known is None:
             self._settle()
         return outputs

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from lamina.autograd.outputs import (
     ViewOutput,
 )
 from lamina.ir.core import Operation
+from lamina.ir.sizes import LEAST, Condition, Size, SymbolicSize
 from lamina.ir.text import parse_module, print_module
 from lamina.reports.report import GraphReport, KernelReport, Traffic
 
@@ -30,12 +32,24 @@ RECORDS: dict[str, type[Output]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class OpenDimension:
+    """The size called `name`: that of dimension `dimension` of input number `position`."""
+
+    name: str
+    position: int
+    dimension: int
+
+
 @dataclass(slots=True)
 class Program:
     """`main` and `prepare`: memory-planned `program.func`s. kernels: the identity of each by its name.
 
     prepare_arguments: positions of main's inputs that `prepare` takes. positions: which of the graph's
     `count` inputs are main's. is_repeatable: a call that failed left no trace.
+
+    A program of symbolic sizes has `dimensions`, which say what their names stand for, names `derived` from
+    them, and `conditions`, under which it is right; its `main` is planned when it is bound to numbers.
     """
 
     main: Operation
@@ -47,6 +61,23 @@ class Program:
     outputs: list[Output]
     is_repeatable: bool
     report: GraphReport
+    dimensions: list[OpenDimension] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)
+    derived: dict[str, SymbolicSize] = field(default_factory=dict)
+
+    def values(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """The values of all names where the dimensions have these sizes."""
+        values = dict(sizes)
+        for name, size in self.derived.items():
+            values[name] = size.value(values)
+        return values
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Whether it is right where the dimensions have these sizes."""
+        if any(size < LEAST for size in sizes.values()):
+            return False
+        values = self.values(sizes)
+        return all(each.holds(values) for each in self.conditions)
 
     def to_bytes(self) -> bytes | None:
         """JSON with the IR's text; None for a program that hands back a value that is no plain number."""
@@ -63,6 +94,9 @@ class Program:
             "outputs": [[type(each).__name__, _output_values(each)] for each in self.outputs],
             "is_repeatable": self.is_repeatable,
             "report": dataclasses.asdict(self.report),
+            "dimensions": [dataclasses.astuple(each) for each in self.dimensions],
+            "conditions": [str(each) for each in self.conditions],
+            "derived": {name: size.name for name, size in self.derived.items()},
         }
         return json.dumps(record).encode()
 
@@ -76,6 +110,9 @@ class Program:
             main, prepare, record["prepare_arguments"], record["kernels"], record["positions"],
             record["count"], [_read_output(kind, values) for kind, values in record["outputs"]],
             record["is_repeatable"], _read_report(record["report"]),
+            [OpenDimension(*each) for each in record["dimensions"]],
+            [Condition.read(each) for each in record["conditions"]],
+            {name: SymbolicSize.get(text) for name, text in record["derived"].items()},
         )  # fmt: skip
 
 
@@ -88,14 +125,26 @@ def _read_function(text: str) -> Operation:
 def _output_values(output: Output) -> dict[str, Any]:
     values = {field.name: getattr(output, field.name) for field in dataclasses.fields(output)}
     if isinstance(output, ViewOutput):
+        for name in ("size", "stride"):
+            values[name] = [_size_value(size) for size in values[name]]
+        values["offset"] = _size_value(output.offset)
         values["dtype"] = str(output.dtype).removeprefix("torch.")
     return values
 
 
+def _size_value(size: Size) -> int | str:
+    return size if isinstance(size, int) else size.name
+
+
+def _read_size(value: int | str) -> Size:
+    return value if isinstance(value, int) else SymbolicSize.get(value)
+
+
 def _read_output(kind: str, values: dict[str, Any]) -> Output:
     if kind == "ViewOutput":
-        sizes = {name: tuple(values[name]) for name in ("size", "stride")}
-        values = {**values, **sizes, "dtype": getattr(torch, values["dtype"])}
+        sizes = {name: tuple(map(_read_size, values[name])) for name in ("size", "stride")}
+        offset = _read_size(values["offset"])
+        values = {**values, **sizes, "offset": offset, "dtype": getattr(torch, values["dtype"])}
     return RECORDS[kind](**values)
 
 

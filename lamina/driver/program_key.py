@@ -13,7 +13,7 @@ import hashlib
 import math
 import operator
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +58,15 @@ def program_text(
     kinds: Sequence[str],
     options: Options,
     libraries: frozenset[str],
+    layouts: Mapping[int, str] | None = None,
 ) -> str | None:
     """All that the program for this graph on inputs like these depends on, but the machine; None where
     something in it has no certain name.
+
+    layouts: sizes and strides of the inputs some sizes of which vary.
     """
     try:
-        parts = [_graph_text(graph), _inputs_text(inputs, kinds), _torch_text()]
+        parts = [_graph_text(graph), _inputs_text(inputs, kinds, layouts or {}), _torch_text()]
     except NamelessError:
         return None
     return "\n\n".join([*parts, ",".join(sorted(libraries)), options.cache_key()])
@@ -147,19 +150,20 @@ def _constant_text(value: Any) -> str:
     return f"{_tensor_text(value)} {hashlib.sha256(raw).hexdigest()}"
 
 
-def _inputs_text(inputs: Sequence[Any], kinds: Sequence[str]) -> str:
+def _inputs_text(inputs: Sequence[Any], kinds: Sequence[str], layouts: Mapping[int, str]) -> str:
     lines = []
     owners: dict[int, int] = {}
     for position, value in enumerate(inputs):
         if isinstance(value, Tensor):
             owner = owners.setdefault(storage_key(value), position)
-            lines.append(f"{kinds[position] if kinds else ''} {_tensor_text(value)} memory {owner}")
+            text = _tensor_text(value, layouts.get(position))
+            lines.append(f"{kinds[position] if kinds else ''} {text} memory {owner}")
         else:
             lines.append(_value_text(value, {}))
     return "\n".join(lines)
 
 
-def _tensor_text(value: Tensor) -> str:
+def _tensor_text(value: Tensor, layout: str | None = None) -> str:
     if type(value) not in PLAIN_TENSORS or any(type(size) is not int for size in value.shape):
         raise NamelessError(value)
     facts = (
@@ -168,6 +172,8 @@ def _tensor_text(value: Tensor) -> str:
     )  # fmt: skip
     if value.layout is not torch.strided:
         raise NamelessError(value)
+    if layout is not None:
+        return f"{facts} {layout}"
     memory = (tuple(value.shape), value.stride(), value.storage_offset(), value.untyped_storage().nbytes())
     return f"{facts} {memory}"
 

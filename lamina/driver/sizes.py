@@ -1,7 +1,7 @@
-"""One captured graph whose sizes vary: a program for each set of sizes, made when they first occur.
+"""One captured graph whose sizes vary: one program for all of them, bound to each set when it first occurs.
 
-The capture is one; the back end is given concrete sizes. Programs of sizes not used lately are dropped, their
-kernels stay known to the process and to the disk cache.
+Where the graph or a pass needs to know a size, there is a program for each set of sizes instead, and a remark
+that says why. Programs of sizes not used lately are dropped; what they were bound or made from stays.
 """
 
 from __future__ import annotations
@@ -13,11 +13,16 @@ from typing import Any
 from lamina.capture import Captured
 from lamina.capture.dynamic import SizeHistory, remembering
 from lamina.driver.graph import Compiled
+from lamina.driver.open_sizes import OpenGraph, OpenProgram
 from lamina.driver.scalars import as_scalars, scalar_inputs
-from lamina.driver.watch import watch
-from lamina.errors import Unsupported
+from lamina.driver.watch import Watch, watch
+from lamina.errors import CompilerBug, LaminaError, Place, SourceLocation, Unsupported
+from lamina.ir.core import UNKNOWN, Location
+from lamina.ir.remarks import Remark
 from lamina.options import Options
 
+MOST_OPEN = 4
+"""Programs for all sizes, each under other conditions, of one captured graph."""
 PROGRAMS_KEPT = 32
 """Sets of sizes of one captured graph that have a program at the same time."""
 
@@ -25,15 +30,20 @@ Capture = Callable[[tuple[Any, ...], dict[str, Any]], Captured]
 
 
 def compile_for_sizes(
-    captured: Captured, inputs: list[Any], compile_inputs: Callable[..., Compiled], options: Options
+    captured: Captured,
+    inputs: list[Any],
+    compile_inputs: Callable[..., Compiled],
+    options: Options,
+    kinds: Sequence[str] | None = None,
 ) -> Compiled:
     """The captured graph, ready for inputs of all sizes that its guards admit; compiled for `inputs` at once.
 
-    compile_inputs(inputs, watch) compiles for one set of sizes.
+    compile_inputs(inputs, watch) compiles for one set of sizes. kinds: what each input is; None: no program
+    for all sizes is tried.
     """
     if not captured.varying:
         return compile_inputs(inputs)
-    programs = SizedPrograms(captured, compile_inputs, options)
+    programs = SizedPrograms(captured, compile_inputs, options, kinds)
     first = programs.first(inputs)
     programs.compiled = Compiled(programs, first.report, first.is_repeatable)
     return programs.compiled
@@ -58,7 +68,13 @@ def trace_with_history(
 class SizedPrograms:
     """Runs the program for the sizes of its inputs; the least recently used ones make room for new ones."""
 
-    def __init__(self, captured: Captured, compile_inputs: Callable[..., Compiled], options: Options) -> None:
+    def __init__(
+        self,
+        captured: Captured,
+        compile_inputs: Callable[..., Compiled],
+        options: Options,
+        kinds: Sequence[str] | None = None,
+    ) -> None:
         self.compiled: Compiled | None = None
         """What the driver holds: it is repeatable as long as each program is."""
         self._graph = captured.graph_module
@@ -67,7 +83,10 @@ class SizedPrograms:
         self._programs: dict[tuple[Any, ...], Compiled] = {}
         self._lock = threading.RLock()
         self._scalars = scalar_inputs(captured.graph_module.graph, captured.varying)
-        self._key_of = write_key([place for place in captured.varying if place[0] not in self._scalars])
+        varying = [place for place in captured.varying if place[0] not in self._scalars]
+        self._key_of = write_key(varying)
+        is_open = kinds is not None and bool(varying) and all(each is not None for _, each in varying)
+        self._open = OpenPrograms(OpenGraph(self._graph, kinds or (), varying, options)) if is_open else None
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         if self._scalars:
@@ -85,10 +104,19 @@ class SizedPrograms:
         return self._make(key, inputs) if found is None else found
 
     def _compile(self, inputs: Sequence[Any]) -> Compiled:
+        if self._open is not None:
+            with watch(self._options) as watching:
+                found = self._open.find(inputs, watching)
+            if found is not None:
+                return found
         if self.compiled is None:
-            return self._compile_inputs(inputs)
-        with watch(self._options) as watching:
-            return self._compile_inputs(inputs, watching)
+            made = self._compile_inputs(inputs)
+        else:
+            with watch(self._options) as watching:
+                made = self._compile_inputs(inputs, watching)
+        if self._open is not None and self._open.remark is not None:
+            made.report.remarks.append(self._open.remark.to_plain())
+        return made
 
     def _make(self, key: tuple[Any, ...], inputs: Sequence[Any]) -> Compiled:
         with self._lock:
@@ -107,6 +135,48 @@ class SizedPrograms:
                 self.compiled.is_repeatable &= made.is_repeatable
             self._programs[key] = made
             return made
+
+
+class OpenPrograms:
+    """The programs for all sizes of one graph: more than one where conditions differ.
+
+    `remark`: why there will be no more.
+    """
+
+    def __init__(self, graph: OpenGraph) -> None:
+        self.remark: Remark | None = None
+        self._graph = graph
+        self._programs: list[OpenProgram] = []
+
+    def find(self, inputs: Sequence[Any], watching: Watch) -> Compiled | None:
+        """What runs for these inputs; None where there is no program for all sizes."""
+        for program in self._programs:
+            if program.holds(inputs):
+                return program.bind(inputs, watching)
+        if self.remark is not None:
+            return None
+        if len(self._programs) >= MOST_OPEN:
+            self._refuse(None, f"{MOST_OPEN} programs hold under conditions that these sizes do not meet")
+            return None
+        try:
+            program = self._graph.compile(inputs, watching)
+            if not program.holds(inputs):
+                raise CompilerBug("a program does not hold for the sizes that it was made for")
+            bound = program.bind(inputs, watching)
+        except LaminaError as error:
+            self._refuse(error.location, error.message)
+            return None
+        except Exception as error:
+            self._refuse(None, f"{type(error).__name__}: {error}")
+            return None
+        self._programs.append(program)
+        return bound
+
+    def _refuse(self, place: Place, reason: str) -> None:
+        file, line = (place.file, place.line) if isinstance(place, SourceLocation) else place or ("", 0)
+        location = Location(file, line) if file else UNKNOWN
+        text = f"a program for each set of sizes, not one for all: {reason}"
+        self.remark = Remark("sizes", "refused", location, text)
 
 
 def write_key(varying: Sequence[tuple[int, int | None]]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from lamina.ir.affine import AffineMap
+from lamina.ir.sizes import Size, SymbolicSize
 from lamina.ir.types import ScalarType, TensorType, Type, VectorType, f64, i64
 
 
@@ -81,6 +82,13 @@ class TypeAttr(Attribute):
     """A type used as a value."""
 
     value: Type
+
+
+@dataclass(frozen=True, slots=True)
+class SizeAttr(Attribute):
+    """`#lamina.size<"8*s0">`: a size that is known at run time."""
+
+    value: SymbolicSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +270,8 @@ def attribute(value: Any) -> Attribute:
         return IntegerAttr(value)
     if isinstance(value, float):
         return FloatAttr(value)
+    if isinstance(value, SymbolicSize):
+        return SizeAttr(value)
     if isinstance(value, str):
         return StringAttr(value)
     if isinstance(value, Type):
@@ -280,6 +290,8 @@ def plain(value: Attribute) -> Any:
     match value:
         case BoolAttr(v) | IntegerAttr(v) | FloatAttr(v) | StringAttr(v) | TypeAttr(v) | AffineMapAttr(v):
             return v
+        case SizeAttr(v):
+            return v
         case ArrayAttr(elements):
             return [plain(element) for element in elements]
         case DenseArrayAttr(values):
@@ -291,9 +303,22 @@ def plain(value: Attribute) -> Any:
     return value
 
 
-def integers(*values: int) -> DenseArrayAttr:
-    """`array<i64: ...>`."""
-    return DenseArrayAttr(values)
+def sizes_in(value: Attribute) -> list[SymbolicSize]:
+    """The symbolic sizes in an attribute, in order."""
+    match value:
+        case SizeAttr(size):
+            return [size]
+        case ArrayAttr(elements):
+            return [size for element in elements for size in sizes_in(element)]
+        case DictAttr(entries):
+            return [size for _, entry in entries for size in sizes_in(entry)]
+    return []
+
+
+def integers(*values: Size) -> DenseArrayAttr | ArrayAttr:
+    """`array<i64: ...>`; `[...]` where a value is known only at run time."""
+    known = tuple(value for value in values if isinstance(value, int))
+    return DenseArrayAttr(known) if len(known) == len(values) else ArrayAttr(tuple(map(attribute, values)))
 
 
 UNIT = UnitAttr()

@@ -1,12 +1,15 @@
 """Types of the IR: interned, so that two equal types are one object and compare by identity.
 
-A size in a shape is an int (static) or a `Symbol` (known at run time; printed as `?`).
+A size in a shape is an int (static) or a `SymbolicSize` (known at run time; printed as `?`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar, TypeAlias
+
+from lamina.ir.sizes import ANONYMOUS, Size, SymbolicSize, lower_bound
 
 
 class Type:
@@ -86,33 +89,6 @@ KERNEL_SCALARS = frozenset({f64, f32, f16, bf16, i1, i8, i16, i32, i64})
 """Element types that generated kernels read and write; all others pass through extern ops only."""
 
 
-class Symbol:
-    """A size known at run time, by name (`s0`). Interned by name."""
-
-    __slots__ = ("name",)
-    _interned: ClassVar[dict[str, Symbol]] = {}
-
-    name: str
-
-    @classmethod
-    def get(cls, name: str) -> Symbol:
-        found = cls._interned.get(name)
-        if found is None:
-            found = cls.__new__(cls)
-            found.name = name
-            cls._interned[name] = found
-        return found
-
-    def __repr__(self) -> str:
-        return self.name
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Symbol.get, (self.name,)
-
-
-ANONYMOUS = "?"
-"""The name of a symbol that text gives no name (`tensor<?xf32>`)."""
-Size: TypeAlias = int | Symbol
 Shape: TypeAlias = tuple[Size, ...]
 
 
@@ -122,7 +98,7 @@ def _dimensions(shape: Shape) -> str:
 
 def _symbols_suffix(shape: Shape) -> str:
     """The names of symbolic sizes as an encoding attribute, so that text keeps them: `, ["s0"]`."""
-    names = [size.name for size in shape if isinstance(size, Symbol)]
+    names = [size.name for size in shape if isinstance(size, SymbolicSize)]
     if all(name == ANONYMOUS for name in names):
         return ""
     quoted = ", ".join(f'"{name}"' for name in names)
@@ -131,7 +107,7 @@ def _symbols_suffix(shape: Shape) -> str:
 
 def _buffer_symbols_suffix(sizes: Sequence[Size]) -> str:
     """The same for a memref, whose only place for a name is the memory space: `, "s0,s1"`."""
-    names = [size.name for size in sizes if isinstance(size, Symbol)]
+    names = [size.name for size in sizes if isinstance(size, SymbolicSize)]
     return "" if all(name == ANONYMOUS for name in names) else f', "{",".join(names)}"'
 
 
@@ -160,8 +136,8 @@ class TensorType(Type):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The shape, all of it static; ValueError otherwise."""
-        return static_sizes(self.shape)
+        """The shape for code that computes with it; see `numbers`."""
+        return numbers(self.shape)
 
     def __str__(self) -> str:
         return f"tensor<{_dimensions(self.shape)}{self.element}{_symbols_suffix(self.shape)}>"
@@ -189,7 +165,7 @@ class MemRefType(Type):
         cls, shape: Shape, element: ScalarType, strides: tuple[Size, ...] | None = None, offset: Size = 0
     ) -> MemRefType:
         shape = tuple(shape)
-        if strides is not None and offset == 0 and tuple(strides) == row_major_strides(shape):
+        if strides is not None and isinstance(offset, int) and offset == 0 and is_row_major(strides, shape):
             strides = None
         key = (shape, element, strides, offset)
         found = cls._interned.get(key)
@@ -206,22 +182,22 @@ class MemRefType(Type):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The shape, all of it static; ValueError otherwise."""
-        return static_sizes(self.shape)
+        """The shape for code that computes with it; see `numbers`."""
+        return numbers(self.shape)
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Strides in elements, all of them static; ValueError otherwise."""
-        return static_sizes(self.layout)
+        """Strides in elements for code that computes with them; see `numbers`."""
+        return numbers(self.layout)
 
     @property
     def layout(self) -> tuple[Size, ...]:
-        """Strides in elements, also of the row-major layout (which needs static sizes)."""
+        """Strides in elements, also of the row-major layout."""
         if self.strides is not None:
             return self.strides
         strides = row_major_strides(self.shape)
         if strides is None:
-            raise ValueError(f"{self}: row-major strides of symbolic sizes are not constants")
+            raise ValueError(f"{self}: the row-major strides of these sizes are not known")
         return strides
 
     def __str__(self) -> str:
@@ -327,6 +303,16 @@ class OpaqueType(Type):
 pointer = OpaqueType.get("!llvm.ptr")
 
 
+def numbers(sizes: Sequence[Size]) -> tuple[int, ...]:
+    """Sizes for code that computes with them: an expression stands for an int there, with its arithmetic.
+
+    ValueError when one has no name.
+    """
+    if any(isinstance(size, SymbolicSize) and size.name == ANONYMOUS for size in sizes):
+        raise ValueError(f"of sizes {tuple(sizes)} some have no name")
+    return tuple(sizes)  # type: ignore[arg-type]
+
+
 def static_sizes(shape: Shape) -> tuple[int, ...]:
     """The sizes as ints; ValueError when one is symbolic."""
     found = tuple(size for size in shape if isinstance(size, int))
@@ -335,21 +321,28 @@ def static_sizes(shape: Shape) -> tuple[int, ...]:
     return found
 
 
-def row_major_strides(shape: Shape) -> tuple[int, ...] | None:
-    """Strides in elements of a contiguous row-major buffer; None when an inner size is symbolic.
+def row_major_strides(shape: Shape) -> tuple[Size, ...] | None:
+    """Strides in elements of a contiguous row-major buffer; None when an inner size has no name or may be 0.
 
     Sizes of 0 count as 1, as in PyTorch.
     """
-    strides: list[int] = []
-    step = 1
-    for position, size in enumerate(reversed(shape)):
-        strides.append(step)
-        if not isinstance(size, int):
-            if position + 1 < len(shape):
-                return None
-            break
-        step *= max(size, 1)
+    strides: list[Size] = [1] if shape else []
+    for size in reversed(shape[1:]):
+        if isinstance(size, int):
+            size = max(size, 1)
+        elif (lower_bound(size) or 0) < 1:
+            return None
+        strides.append(strides[-1] * size)
     return tuple(reversed(strides))
+
+
+def is_row_major(strides: Sequence[Size], shape: Shape) -> bool:
+    """Whether these are the row-major strides, whatever the values of symbolic sizes."""
+    wanted = row_major_strides(shape)
+    return wanted is not None and all(
+        a == b if isinstance(a, int) and isinstance(b, int) else a is b
+        for a, b in zip(strides, wanted, strict=True)
+    )
 
 
 def element_of(type_: Type) -> ScalarType:
@@ -375,10 +368,5 @@ def with_element(type_: Type, element: ScalarType) -> Type:
 
 
 def element_count(type_: TensorType | MemRefType | VectorType) -> int:
-    """Number of elements; every size must be static."""
-    count = 1
-    for size in type_.shape:
-        if not isinstance(size, int):
-            raise ValueError(f"{type_} has a symbolic size")
-        count *= size
-    return count
+    """Number of elements, an expression where sizes are; see `numbers`."""
+    return math.prod(numbers(type_.shape))

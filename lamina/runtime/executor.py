@@ -1,7 +1,8 @@
 """Runs a `program.func`: writes straight-line Python for it once, then calls that.
 
 The program decides everything (order, buffers, offsets); this only spells it out. Each kernel launch reads
-its buffers' addresses from a slice of one table; addresses that never change (the arena, constants) are
+its buffers' addresses and the sizes it takes from a slice of one table; what never changes (sizes, addresses
+in the arena, of constants) is
 written when a `State` is made, the others on each call. A `State` serves one call at a time, so threads
 never share one.
 """
@@ -193,7 +194,10 @@ class _Writer:
 
     def _launch(self, operation: Operation) -> None:
         first = self.slots
-        self.slots += len(operation.operands)
+        sizes = plain(operation.attributes["sizes"]) if "sizes" in operation.attributes else []
+        last = first + len(operation.operands)
+        self.slots = last + len(sizes)
+        self.state_lines += [f"table[{slot}] = {size}" for slot, size in enumerate(sizes, last)]
         for slot, value in enumerate(operation.operands, first):
             place, element = self.places[value], value.type
             assert isinstance(element, MemRefType)
@@ -206,7 +210,8 @@ class _Writer:
             self.lines.append(f"table[{slot}] = {pointer}" + (f" + {extra}" if extra else ""))
         name = plain(operation.attributes["kernel"])
         kernel = self._name(f"{name}__", self.kernels[name])
-        self.lines.append(f"{kernel}(base + {8 * first}, threads)")
+        threads = plain(operation.attributes["threads"]) if "threads" in operation.attributes else "threads"
+        self.lines.append(f"{kernel}(base + {8 * first}, {threads})")
 
     def _pointer(self, root: Value) -> str:
         found = self.pointers.get(root)

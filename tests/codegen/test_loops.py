@@ -11,7 +11,8 @@ import pytest
 from lamina.codegen.llvm.build import build
 from lamina.ir.attributes import DenseArrayAttr
 from lamina.ir.core import Value
-from lamina.ir.types import MemRefType, Symbol, f32, i1, i32, i64, index
+from lamina.ir.sizes import SymbolicSize
+from lamina.ir.types import MemRefType, f32, i1, i32, i64, index
 from lamina.runtime.devices.cpu.library import has_threads
 from tests.codegen.programs import Body, function, instruction_sets, memref, run, vector, widest
 
@@ -198,7 +199,7 @@ def test_scratch_and_views() -> None:
 
         def row(inner: Body, r: Value) -> None:
             scratch = inner.value("memref.alloca", (), memref([16], f32), sizes)
-            part = MemRefType.get((1, 16), f32, (16, 1), Symbol.get("offset"))
+            part = MemRefType.get((1, 16), f32, (16, 1), SymbolicSize.get("offset"))
             view = inner.value(
                 "memref.subview", (x, r), part,
                 {"static_offsets": DenseArrayAttr((DYNAMIC, 0)), "static_sizes": DenseArrayAttr((1, 16)),
@@ -208,7 +209,7 @@ def test_scratch_and_views() -> None:
             inner.store(inner.load(view, inner.at(0), inner.at(0), type_=form), scratch, inner.at(0))
             start = inner.binary("arith.muli", r, inner.at(4))
             window = inner.value(
-                "memref.reinterpret_cast", (scratch, start), MemRefType.get((4,), f32, (1,), Symbol.get("start")),
+                "memref.reinterpret_cast", (scratch, start), MemRefType.get((4,), f32, (1,), SymbolicSize.get("start")),
                 {"static_offsets": DenseArrayAttr((DYNAMIC,)), "static_sizes": DenseArrayAttr((4,)),
                  "static_strides": DenseArrayAttr((1,)), "operandSegmentSizes": DenseArrayAttr((1, 1, 0, 0), i32)},
             )  # fmt: skip

@@ -29,8 +29,9 @@ from lamina.ir.attributes import (
 )
 from lamina.ir.compare import equal, text_hash
 from lamina.ir.core import Location, Operation
+from lamina.ir.sizes import SymbolicSize
 from lamina.ir.text import ParseError, parse, parse_module, parse_type, print_module
-from lamina.ir.types import MemRefType, Symbol, TensorType, bf16, f16, f32, f64, i1, i8, i32, index
+from lamina.ir.types import MemRefType, TensorType, bf16, f16, f32, f64, i1, i8, i32, index
 from lamina.ir.verify import verify
 
 ATTRIBUTES = [
@@ -142,7 +143,7 @@ def test_attribute_values() -> None:
 
 
 def test_symbolic_sizes_keep_their_names() -> None:
-    s0, s1 = Symbol.get("s0"), Symbol.get("s1")
+    s0, s1 = SymbolicSize.get("s0"), SymbolicSize.get("s1")
     tensor = TensorType.get((s0, 4, s1), f32)
     assert parse_type(str(tensor)) is tensor
     buffer = MemRefType.get((s0, 4), f32, (4, s1), 2)

@@ -9,6 +9,7 @@ import torch
 from lamina.ir import types
 from lamina.ir.attributes import decode_scalar, encode_scalar
 from lamina.ir.core import Value
+from lamina.ir.sizes import SymbolicSize
 from lamina.ir.types import KERNEL_SCALARS, ScalarType, TensorType
 
 SCALAR_OF: dict[torch.dtype, ScalarType] = {
@@ -49,8 +50,8 @@ def element(value: Value) -> ScalarType:
 
 
 def shape_of(value: Value) -> tuple[int, ...]:
-    """The static shape of a tensor value."""
-    return tuple(int(size) for size in tensor_type(value).shape)  # type: ignore[arg-type]
+    """The shape of a tensor value."""
+    return tensor_type(value).sizes
 
 
 def default_float() -> ScalarType:
@@ -116,6 +117,6 @@ def _numbers(operands: list[Any]) -> torch.dtype | None:
 def _number_dtype(value: Any) -> torch.dtype:
     if isinstance(value, bool):
         return torch.bool
-    if isinstance(value, int):
+    if isinstance(value, int | SymbolicSize):
         return torch.int64
     return torch.get_default_dtype() if isinstance(value, float) else torch.complex64

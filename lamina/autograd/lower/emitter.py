@@ -1,6 +1,6 @@
 """Builds tensor-level IR: casts with eager's rounding, broadcasts, reshapes, slices, reductions.
 
-Every method takes and gives tensor values; the shapes are static. What is already as asked is returned
+Every method takes and gives tensor values. What is already as asked is returned
 unchanged, so callers need not test.
 """
 
@@ -15,6 +15,7 @@ from lamina.ir import types
 from lamina.ir.attributes import UNIT, DenseElementsAttr, IntegerAttr, integers
 from lamina.ir.core import Builder, Value
 from lamina.ir.ops.arith import CMPF, CMPI
+from lamina.ir.sizes import SymbolicSize
 from lamina.ir.types import ScalarType, TensorType
 
 
@@ -76,7 +77,10 @@ class Emitter:
         return self.builder.value("arith.select", (condition, a, b), a.type)
 
     def constant(self, number: Any, shape: Sequence[int], scalar: ScalarType) -> Value:
-        """A tensor of `number` everywhere."""
+        """A tensor of `number` everywhere; a size known at run time is a number, too."""
+        if isinstance(number, SymbolicSize):
+            size = self.builder.value("lamina.size", (), TensorType.get((), types.i64), {"value": number})
+            return self.broadcast(self.cast(size, scalar), shape)
         type_ = TensorType.get(tuple(shape), scalar)
         return self.builder.value(
             "arith.constant", (), type_, {"value": DenseElementsAttr.splat(number, type_)}
@@ -150,6 +154,8 @@ class Emitter:
         wide = compute_type(common)
         if isinstance(value, Value):
             return self.broadcast(self.cast(self.cast(value, common), wide), shape)
+        if isinstance(value, SymbolicSize):
+            return self.cast(self.constant(value, shape, common), wide)
         return self.constant(round_number(value, common), shape, wide)
 
     # shapes
@@ -157,7 +163,7 @@ class Emitter:
     def broadcast(self, value: Value, shape: Sequence[int], dims: Sequence[int] | None = None) -> Value:
         """Broadcast to `shape`; dims[i] is the result dim of operand dim i (by default the last ones)."""
         source = shape_of(value)
-        if source == tuple(shape):
+        if len(source) == len(shape) and source == tuple(shape):
             return value
         if dims is None:
             dims = range(len(shape) - len(source), len(shape))
@@ -167,7 +173,7 @@ class Emitter:
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """The same elements in row-major order in another shape."""
         source, target = shape_of(value), tuple(shape)
-        if source == target:
+        if len(source) == len(target) and source == target:
             return value
         if 0 in source:
             return self.constant(0, target, element(value))

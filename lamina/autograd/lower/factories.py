@@ -8,6 +8,7 @@ from typing import Any
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.ir import types
 from lamina.ir.core import Value
+from lamina.ir.sizes import SymbolicSize
 
 
 def _is_elsewhere(call: Call) -> bool:
@@ -38,23 +39,27 @@ def _arange(e: Emitter, call: Call) -> Value | None:
     if _is_elsewhere(call):
         return None
     numbers = (start, step, call["end"])
-    is_whole = all(isinstance(number, int) for number in numbers)
+    is_whole = all(isinstance(number, int | SymbolicSize) for number in numbers)
     if not is_whole and not call.element.is_float:
         return None
     if call.element.is_float and (call.element is not types.f32 or not _is_exact(numbers, call.shape)):
         return None
     line = e.iota(0, call.shape)
     if step != 1:
-        line = e.mul(line, e.like(line, int(step)))
+        line = e.mul(line, e.like(line, _whole(step)))
     if start != 0:
-        line = e.add(line, e.like(line, int(start)))
+        line = e.add(line, e.like(line, _whole(start)))
     return e.cast(line, call.element)
 
 
 def _is_exact(numbers: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
     """Whether every element is a whole number that f32 holds."""
     limit = 2**24
-    return all(number == int(number) and abs(number) < limit for number in numbers) and shape[0] < limit
+    return all(number == _whole(number) and abs(number) < limit for number in numbers) and shape[0] < limit
+
+
+def _whole(number: Any) -> Any:
+    return number if isinstance(number, SymbolicSize) else int(number)
 
 
 def _eye(e: Emitter, call: Call) -> Value | None:

@@ -70,7 +70,7 @@ def _pointwise(body: Callable[[Emitter, Value, Value, Call], Value | None]) -> L
         dims = list(range(len(shape_of(loss))))
         total = e.reduce("add", loss, dims)
         if call["reduction"] == MEAN:
-            total = e.div(total, e.like(total, float(math.prod(shape_of(loss)))))
+            total = e.div(total, e.like(total, math.prod(shape_of(loss))))
         return total
 
     return lower

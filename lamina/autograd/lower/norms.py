@@ -63,7 +63,7 @@ def _normalize(e: Emitter, x: Value, dims: list[int], eps: float) -> Value:
     shape = shape_of(x)
     kept = [k for k in range(len(shape)) if k not in dims]
     centred, total = centred_squares(e, x, dims)
-    spread = e.div(total, e.like(total, float(math.prod(shape[dim] for dim in dims))))
+    spread = e.div(total, e.like(total, math.prod(shape[dim] for dim in dims)))
     scale = e.op("math.rsqrt", e.add(spread, e.like(spread, eps)))
     return e.mul(centred, e.broadcast(scale, shape, kept))
 

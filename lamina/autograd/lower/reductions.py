@@ -9,6 +9,7 @@ from lamina.autograd.lower.dtypes import default_float, element, shape_of
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.ir import types
 from lamina.ir.core import Value
+from lamina.ir.sizes import Size, UndecidedSize
 
 
 def reduced_dims(dim: Any, rank: int) -> list[int]:
@@ -50,7 +51,7 @@ def _mean(e: Emitter, call: Call) -> Value | None:
 def mean(e: Emitter, value: Value, dims: list[int]) -> Value:
     """The mean over `dims` of a float tensor; nan where there is nothing to average."""
     total = e.reduce("add", value, dims)
-    return e.div(total, e.like(total, float(_count(shape_of(value), dims))))
+    return e.div(total, e.like(total, _count(shape_of(value), dims)))
 
 
 def _extreme(kind: str) -> Any:
@@ -97,7 +98,16 @@ def centred_squares(e: Emitter, value: Value, dims: list[int]) -> tuple[Value, V
 def variance(e: Emitter, value: Value, dims: list[int], correction: float) -> Value:
     """The variance over `dims`, by the mean of squared distances from the mean."""
     _, total = centred_squares(e, value, dims)
-    return e.div(total, e.like(total, max(0.0, _count(shape_of(value), dims) - correction)))
+    return e.div(total, e.like(total, _degrees(_count(shape_of(value), dims), correction)))
+
+
+def _degrees(count: Size, correction: float) -> Any:
+    """count - correction, at least 0."""
+    if isinstance(count, int):
+        return max(0.0, count - correction)
+    if not correction.is_integer():
+        raise UndecidedSize(f"the correction {correction} of a count that is known at run time")
+    return max(0, count - int(correction))
 
 
 def _correction(call: Call) -> float:

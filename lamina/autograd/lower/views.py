@@ -8,6 +8,7 @@ from lamina.autograd.lower.dtypes import element, shape_of
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.ir import types
 from lamina.ir.core import Value
+from lamina.ir.sizes import is_static
 
 
 def _reshape(e: Emitter, call: Call) -> Value:
@@ -38,8 +39,16 @@ def _expand(e: Emitter, call: Call) -> Value:
 
 def slice_bounds(size: int, start: int | None, end: int | None, step: int) -> tuple[int, int]:
     """First index and number of elements of a Python slice over `size`."""
+    if not is_static([each for each in (size, start, end) if each is not None]):
+        begin, stop = _clip(0 if start is None else start, size), _clip(size if end is None else end, size)
+        return (begin, -(-(stop - begin) // step)) if stop > begin else (0, 0)
     begin, stop, _ = slice(start, end, step).indices(size)
     return (begin, len(range(begin, stop, step))) if stop > begin else (0, 0)
+
+
+def _clip(place: int, size: int) -> int:
+    """A bound of a slice: counted from the end where it is negative, and within the size."""
+    return min(max(place + size, 0), size) if place < 0 else min(place, size)
 
 
 def _slice(e: Emitter, call: Call) -> Value:

@@ -22,7 +22,8 @@ from lamina.ir.attributes import (
 )
 from lamina.ir.core import Block, Builder, Operation, Region, Value
 from lamina.ir.ops.arith import CMPF, CMPI
-from lamina.ir.types import MemRefType, ScalarType, Symbol, Type, VectorType, bf16, f32, i1, i32, i64, pointer
+from lamina.ir.sizes import Size
+from lamina.ir.types import MemRefType, ScalarType, Type, VectorType, bf16, f32, i1, i32, i64, pointer
 
 DYNAMIC_INDEX = DenseArrayAttr((-(1 << 31),), i32)
 """`rawConstantIndices` of an address computation with one index that is an operand."""
@@ -263,7 +264,7 @@ Rule: TypeAlias = Callable[[Lowering, Operation], Value | None]
 """How one operation is lowered; gives its result's value, or None when it has none or set them itself."""
 
 
-def static(sizes: Sequence[int | Symbol], type_: Type) -> list[int]:
+def static(sizes: Sequence[Size], type_: Type) -> list[int]:
     known = [size for size in sizes if isinstance(size, int)]
     if len(known) != len(sizes):
         raise CompilerBug(f"{type_} has a symbolic stride", stage="to_llvm")

@@ -1,7 +1,8 @@
 """Loop level -> `llvm` dialect.
 
     func.func @kernel_0(%x: memref<1024xf32>, %y: memref<1024xf32>)
- => llvm.func @kernel_0(%args: !llvm.ptr, %threads: i64)    args: the data pointers of the memrefs, in order
+ => llvm.func @kernel_0(%args: !llvm.ptr, %threads: i64)    args: the data pointers of the memrefs, in order,
+                                                            then the sizes that are arguments
 
 The first `scf.parallel` at the top of a function is outlined: `@kernel_0.loop(frame, first, last)` runs a
 part of its iterations, and `@lamina_parallel` (see `parallel`) runs that on the calling thread or on many.
@@ -33,7 +34,7 @@ from lamina.codegen.llvm.types import lower_type
 from lamina.errors import CompilerBug
 from lamina.ir.attributes import IntegerAttr
 from lamina.ir.core import Block, Operation, Region, Value, make_module, symbol_name
-from lamina.ir.types import MemRefType, VectorType, i64, pointer
+from lamina.ir.types import MemRefType, VectorType, i64, index, pointer
 
 NAME = "to_llvm"
 SEQUENTIALLY_CONSISTENT = IntegerAttr(7)
@@ -77,8 +78,10 @@ class _Kernel:
         self.name = symbol_name(function) or ""
         self.source = function.region.blocks[0]
         for argument in self.source.arguments:
-            if not isinstance(argument.type, MemRefType):
-                raise CompilerBug(f"{self.name} takes a {argument.type}: kernels take memrefs", stage=NAME)
+            if not isinstance(argument.type, MemRefType) and argument.type is not index:
+                raise CompilerBug(
+                    f"{self.name} takes a {argument.type}: kernels take memrefs and sizes", stage=NAME
+                )
 
     def lower(self) -> None:
         """Append the functions to the module."""
@@ -95,12 +98,15 @@ class _Kernel:
         self.module.body.append(make_function(self.name, "void (ptr, i64)", region, EXTERNAL))
 
     def _load_arguments(self, lowering: Lowering, table: Value, except_in: Operation | None = None) -> None:
-        """One pointer a memref; a static offset of its type is added here, once.
+        """One pointer a memref, to which a static offset of its type is added here, once; the sizes.
 
         What only `except_in` uses is left out.
         """
         for position, argument in enumerate(self.source.arguments):
             if all(except_in is not None and _is_inside(user.parent, except_in) for user in argument.users):
+                continue
+            if argument.type is index:
+                lowering.values[argument] = load_slot(lowering, table, position, i64)
                 continue
             type_ = memref_type(argument)
             if not isinstance(type_.offset, int):

@@ -1,4 +1,4 @@
-"""`lamina`: the tensor operations that upstream lacks as values. Static sizes.
+"""`lamina`: the tensor operations that upstream lacks as values.
 
 `lamina.kernel` is a fused region: one generated kernel, isolated from what is around it.
 """
@@ -14,6 +14,7 @@ from lamina.ir.attributes import Attribute, plain
 from lamina.ir.core import Operation
 from lamina.ir.ops.tensor import as_tensor
 from lamina.ir.record import ISOLATED, PURE, TERMINATOR, Infer, Meaning, OpRecord
+from lamina.ir.sizes import Size
 from lamina.ir.types import TensorType, Type, i64
 
 Array = Any
@@ -52,7 +53,7 @@ def _same_type(types: Sequence[Type], attributes: Mapping[str, Attribute]) -> tu
 def _infer_pad(types: Sequence[Type], attributes: Mapping[str, Attribute]) -> tuple[Type, ...]:
     source = as_tensor(types[0])
     columns = zip(source.shape, plain(attributes["low"]), plain(attributes["high"]), strict=True)
-    return (TensorType.get(tuple(int(size) + low + high for size, low, high in columns), source.element),)  # type: ignore[arg-type]
+    return (TensorType.get(tuple(size + low + high for size, low, high in columns), source.element),)
 
 
 def _pad(x: Array, value: Array, *, low: list[int], high: list[int]) -> Array:
@@ -101,6 +102,12 @@ def _iota(*, dim: int, shape: tuple[int, ...], dtype: Any) -> Array:
     return np.broadcast_to(steps, shape)
 
 
+def _size(*, value: Size, shape: tuple[int, ...], dtype: Any) -> Array:
+    if not isinstance(value, int):
+        raise ValueError(f"the size {value} is known only at run time")
+    return np.full(shape, value, dtype)
+
+
 def infer_index(types: Sequence[Type], attributes: Mapping[str, Attribute]) -> tuple[Type, ...]:
     """Dimensions `dims` of the source are replaced, at the place of the first, by the index shape."""
     source, dims = as_tensor(types[0]), plain(attributes["dims"])
@@ -143,6 +150,7 @@ RECORDS = (
     _pure("broadcast", 1, None, _broadcast, "dims", verify=_verify_broadcast),
     _pure("permute", 1, _infer_permute, lambda x, *, perm: np.transpose(x, perm), "perm"),
     _pure("reverse", 1, _same_type, lambda x, *, dims: np.flip(x, tuple(dims)), "dims"),
+    _pure("size", 0, None, _size, "value"),
     _pure("iota", 0, None, _iota, "dim"),
     _pure("pad", 2, _infer_pad, _pad, "low", "high"),
     _pure("reduce", 1, _infer_reduce, reduce_meaning, "kind", "dims", verify=_verify_reduce),
@@ -152,4 +160,5 @@ RECORDS = (
     ),
     OpRecord("lamina.yield", None, 0, frozenset({TERMINATOR})),
 )
-"""`iota` counts 0, 1, 2, ... along `dim` in the result's integer type. `index` gathers: `index_meaning`."""
+"""`iota` counts 0, 1, 2, ... along `dim` in the result's integer type. `index` gathers: `index_meaning`.
+`size` is a size that is known at run time, as an i64 of rank 0."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from lamina.ir.attributes import integers
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.ops.linalg import segment_sizes
 from lamina.ir.record import PURE, READS, WRITES, OpRecord
+from lamina.ir.sizes import Size, UndecidedSize
 from lamina.ir.types import MemRefType, Type
 
 
@@ -17,28 +19,44 @@ def as_memref(type_: Type) -> MemRefType:
     return type_
 
 
+DYNAMIC = -(1 << 63)
+"""Stands for "an operand" in `static_offsets` and its like."""
+Numbers = Callable[[Size], Value]
+"""Gives the index value of a size."""
+
+
+def no_numbers(size: Size) -> Value:
+    """For buffers whose sizes are all known."""
+    raise UndecidedSize(f"the size {size} has no value here")
+
+
 def reinterpret(
-    builder: Builder, source: Value, offset: int, sizes: Sequence[int], strides: Sequence[int]
+    builder: Builder,
+    source: Value,
+    offset: Size,
+    sizes: Sequence[Size],
+    strides: Sequence[Size],
+    numbers: Numbers = no_numbers,
 ) -> Value:
     """A view of the buffer behind `source` with this layout, whatever that of `source`."""
     element = as_memref(source.type).element
     result = MemRefType.get(tuple(sizes), element, tuple(strides), offset)
-    return builder.value(
-        "memref.reinterpret_cast",
-        [source],
-        result,
-        {
-            "operandSegmentSizes": segment_sizes(1, 0, 0, 0),
-            "static_offsets": integers(offset),
-            "static_sizes": integers(*sizes),
-            "static_strides": integers(*strides),
-        },
-    )
+    parts = ((offset,), sizes, strides)
+    operands = [[numbers(size) for size in part if not isinstance(size, int)] for part in parts]
+    names = ("static_offsets", "static_sizes", "static_strides")
+    attributes: dict[str, Any] = {
+        name: integers(*(size if isinstance(size, int) else DYNAMIC for size in part))
+        for name, part in zip(names, parts, strict=True)
+    }
+    attributes["operandSegmentSizes"] = segment_sizes(1, *map(len, operands))
+    flat = [value for part in operands for value in part]
+    return builder.value("memref.reinterpret_cast", [source, *flat], result, attributes)
 
 
-def allocate(builder: Builder, name: str, type_: MemRefType) -> Value:
+def allocate(builder: Builder, name: str, type_: MemRefType, numbers: Numbers = no_numbers) -> Value:
     """`name` is `memref.alloc` or `memref.alloca`."""
-    return builder.value(name, (), type_, {"operandSegmentSizes": segment_sizes(0, 0)})
+    sizes = [numbers(size) for size in type_.shape if not isinstance(size, int)]
+    return builder.value(name, sizes, type_, {"operandSegmentSizes": segment_sizes(len(sizes), 0)})
 
 
 def _verify_load(operation: Operation) -> None:
@@ -66,13 +84,13 @@ def _verify_reinterpret(operation: Operation) -> None:
 
 RECORDS = (
     OpRecord("memref.extract_aligned_pointer_as_index", 1, 1, frozenset({PURE})),
-    OpRecord("memref.alloc", 0, 1, attributes=("operandSegmentSizes",), optional=("alignment",)),
+    OpRecord("memref.alloc", None, 1, attributes=("operandSegmentSizes",), optional=("alignment",)),
     OpRecord("memref.alloca", 0, 1, attributes=("operandSegmentSizes",), optional=("alignment",)),
     OpRecord("memref.load", None, 1, frozenset({READS}), verify=_verify_load, optional=("nontemporal",)),
     OpRecord("memref.store", None, 0, frozenset({WRITES}), verify=_verify_store, optional=("nontemporal",)),
     OpRecord(
         "memref.reinterpret_cast",
-        1,
+        None,
         1,
         frozenset({PURE}),
         ("operandSegmentSizes", "static_offsets", "static_sizes", "static_strides"),

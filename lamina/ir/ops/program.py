@@ -40,7 +40,7 @@ RECORDS = (
     OpRecord("program.view", 1, 1, attributes=("offset",), verify=_verify_buffers),
     OpRecord(
         "program.launch", None, 0, frozenset({READS, WRITES}), ("kernel",), verify=_verify_buffers,
-        optional=("outputs",),
+        optional=("outputs", "sizes", "threads", "work"),
     ),
     OpRecord(
         "program.call", None, None, frozenset({READS, WRITES}), ("callee", "args"),
@@ -51,4 +51,6 @@ RECORDS = (
     OpRecord("program.return", None, 0, frozenset({TERMINATOR}), optional=("aliases",)),
 )  # fmt: skip
 """`view`: same buffer from `offset` elements on, with the sizes and strides of the result type.
-`launch`: operands are the kernel's inputs, then its `outputs` last ones. `copy`: source, destination."""
+`launch`: operands are the kernel's inputs, then its `outputs` last ones; `sizes`: those it takes besides;
+`threads`: how many at most; `work`: bytes and operations, where sizes are not known yet. `copy`: source,
+destination."""

@@ -10,6 +10,7 @@ import numpy as np
 from lamina.ir.attributes import Attribute, DenseArrayAttr, plain
 from lamina.ir.core import Operation
 from lamina.ir.record import PURE, OpRecord
+from lamina.ir.sizes import ANONYMOUS
 from lamina.ir.types import TensorType, Type, element_count, i32
 
 Array = Any
@@ -32,7 +33,8 @@ def _verify_slice(operation: Operation) -> None:
         raise ValueError(f"offsets, sizes and strides must have {len(shape)} entries each")
     for size, start, count, step in zip(shape, *columns, strict=True):
         last = start + (count - 1) * step
-        if count and (start < 0 or step <= 0 or not isinstance(size, int) or last >= size):
+        is_known = isinstance(size, int) or size.name != ANONYMOUS
+        if count and (start < 0 or step <= 0 or not is_known or last >= size):
             raise ValueError(f"slice {start}:+{count}:{step} leaves a dimension of size {size}")
 
 
@@ -53,7 +55,7 @@ def infer_concat(types: Sequence[Type], attributes: Mapping[str, Attribute]) -> 
     if not tensors:
         raise ValueError("needs at least one operand")
     shape = list(tensors[0].shape)
-    shape[dim] = sum(int(tensor.shape[dim]) for tensor in tensors)
+    shape[dim] = sum(tensor.sizes[dim] for tensor in tensors)
     return (TensorType.get(tuple(shape), tensors[0].element),)
 
 

@@ -22,6 +22,7 @@ from lamina.ir.attributes import (
     FloatAttr,
     IntegerAttr,
     OpaqueAttr,
+    SizeAttr,
     StringAttr,
     SymbolRefAttr,
     TypeAttr,
@@ -65,6 +66,8 @@ def attribute_to_text(value: Attribute) -> str:
             return f'"{escape(text)}"'
         case TypeAttr(type_):
             return str(type_)
+        case SizeAttr(size):
+            return f'#lamina.size<"{size}">'
         case ArrayAttr(elements):
             return f"[{', '.join(map(attribute_to_text, elements))}]"
         case SymbolRefAttr(path):

@@ -15,10 +15,12 @@ from lamina.ir.attributes import (
     FloatAttr,
     IntegerAttr,
     OpaqueAttr,
+    SizeAttr,
     StringAttr,
     SymbolRefAttr,
     TypeAttr,
 )
+from lamina.ir.sizes import SymbolicSize
 from lamina.ir.text.cursor import Cursor
 from lamina.ir.text.read_affine import AffineReader
 from lamina.ir.text.read_dense import NUMBER, DenseReader, whole_number
@@ -29,6 +31,7 @@ from lamina.ir.types import ScalarType, f64, i1, i64
 KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 SYMBOL = re.compile(r"@([A-Za-z_][A-Za-z0-9_$.]*)")
 SIMPLE_DICTIONARY = re.compile(r'\{[^{}"/]*\}')
+SIZE = re.compile(r'#lamina\.size<"([^"]+)">')
 SIMPLE_INTEGER = re.compile(r"(-?[0-9]{1,18})(?=[,\]}])")
 
 
@@ -172,7 +175,9 @@ class AttributeReader:
         cursor.at = found.end()
         if cursor.looking_at("<"):
             cursor.balanced()
-            return OpaqueAttr(cursor.text[start : cursor.at].rstrip())
+            spelling = cursor.text[start : cursor.at].rstrip()
+            size = SIZE.fullmatch(spelling)
+            return OpaqueAttr(spelling) if size is None else SizeAttr(SymbolicSize.get(size.group(1)))
         cursor.skip()
         name = found.group(1)
         if "." in name:

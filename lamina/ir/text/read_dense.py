@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lamina.ir.attributes import STORAGE, DenseArrayAttr, DenseElementsAttr, IntegerAttr, encode_scalar
+from lamina.ir.sizes import ANONYMOUS
 from lamina.ir.text.cursor import Cursor
 from lamina.ir.text.floats import float_from_bits
 from lamina.ir.text.read_types import TypeReader
@@ -94,7 +95,8 @@ class DenseReader:
         type_ = self.types.read()
         if not isinstance(type_, TensorType | VectorType):
             raise cursor.error("'dense' needs a tensor or vector type")
-        if not all(isinstance(size, int) for size in type_.shape):
+        is_splat = cursor.text[start] not in '["' and not cursor.text.startswith(">", start)
+        if not all(isinstance(size, int) or (is_splat and size.name != ANONYMOUS) for size in type_.shape):
             raise cursor.error(f"'dense' needs known sizes, got {type_}")
         if type_.element.name not in STORAGE:
             raise cursor.error(f"constants of {type_.element} are not supported")

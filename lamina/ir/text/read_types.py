@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 
+from lamina.ir.sizes import ANONYMOUS, Size, SymbolicSize
 from lamina.ir.text.cursor import STRING, Cursor, unescape
 from lamina.ir.types import (
-    ANONYMOUS,
     SCALARS,
     FunctionType,
     MemRefType,
     OpaqueType,
     ScalarType,
-    Size,
-    Symbol,
     TensorType,
     Type,
     VectorType,
@@ -275,4 +273,4 @@ def _is_type_word(word: str) -> bool:
 def _fill(sizes: list[int | None], names: list[str]) -> tuple[Size, ...]:
     """Put symbols at the unknown sizes, by name where there are names."""
     left = iter(names)
-    return tuple(Symbol.get(next(left, ANONYMOUS)) if size is None else size for size in sizes)
+    return tuple(SymbolicSize.get(next(left, ANONYMOUS)) if size is None else size for size in sizes)

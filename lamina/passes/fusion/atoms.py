@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from lamina.ir.sizes import hint, is_known_equal, is_known_multiple
+
 
 class Atom:
     """One iteration dimension. `link` holds what has become of it: an equal atom, or its parts.
@@ -93,6 +95,11 @@ def volume(walk: Iterable[Atom]) -> int:
     return size
 
 
+def typical_volume(walk: Iterable[Atom]) -> int:
+    """The volume for costs: with the sizes at hand."""
+    return hint(volume(walk))
+
+
 def split(atom: Atom, outer: int, trail: Trail) -> Walk:
     """Split a live atom into (outer, rest); `outer` must divide its size."""
     parts = (Atom(outer), Atom(atom.size // outer))
@@ -117,10 +124,10 @@ def divide(walk: Iterable[Atom], sizes: Sequence[int], trail: Trail) -> list[Wal
                     return None
                 piece.append(atom)
                 break
-            if left % atom.size == 0:
+            if is_known_multiple(left, atom.size):
                 piece.append(atom)
                 left //= atom.size
-            elif atom.size % left == 0 and not atom.is_whole:
+            elif is_known_multiple(atom.size, left) and not atom.is_whole:
                 outer, inner = split(atom, left, trail)
                 piece.append(outer)
                 waiting.append(inner)
@@ -171,15 +178,15 @@ class Union:
             one, other = first.pop(), second.pop()
             if one is other:
                 continue
-            if one.size == other.size:
+            if is_known_equal(one.size, other.size):
                 if not self._match(one, other):
                     return False
-            elif min(one.size, other.size) == 0:
+            elif 0 in (one.size, other.size):
                 return False
-            elif one.size % other.size == 0 and not one.is_whole:
+            elif is_known_multiple(one.size, other.size) and not one.is_whole:
                 first.extend(reversed(self.split(one, other.size)))
                 second.append(other)
-            elif other.size % one.size == 0 and not other.is_whole:
+            elif is_known_multiple(other.size, one.size) and not other.is_whole:
                 second.extend(reversed(self.split(other, one.size)))
                 first.append(one)
             else:

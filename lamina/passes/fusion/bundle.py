@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from lamina.ir.machine import Target
 from lamina.ir.remarks import Remarks
-from lamina.passes.fusion.atoms import volume
+from lamina.passes.fusion.atoms import typical_volume
 from lamina.passes.fusion.graph import Graph
 from lamina.passes.fusion.groups import Group
 from lamina.passes.fusion.legality import has_no_elements, has_too_many_buffers, makes_cycle, needs_memory
@@ -33,7 +33,7 @@ def bundle(graph: Graph, groups: list[Group], target: Target, remarks: Remarks) 
 
 def is_small(group: Group, target: Target) -> bool:
     """Whether one core computes it in less than the time of a launch."""
-    operations = max(group.work, float(volume(group.domain)))
+    operations = max(group.work, float(typical_volume(group.domain)))
     return operations / (target.peak_flops / 4 / target.cores) < target.launch_seconds
 
 

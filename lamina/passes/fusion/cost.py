@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from lamina.ir.core import Operation, Value
 from lamina.ir.machine import Target
-from lamina.passes.fusion.atoms import Atom, flatten, resolve, volume
+from lamina.passes.fusion.atoms import Atom, flatten, resolve, typical_volume
 from lamina.passes.fusion.graph import Graph, Node, count_of
 from lamina.passes.fusion.groups import Group, Joined
 
@@ -70,14 +70,14 @@ class CostModel:
     def of_group(self, graph: Graph, group: Group) -> Cost:
         contents = Joined(group.inputs, group.outputs, group.work)
         reduced = group.reduced
-        parallel = volume(atom for atom in group.domain if atom not in reduced)
+        parallel = typical_volume(atom for atom in group.domain if atom not in reduced)
         return self._cost(graph, contents, parallel, reduced, group.nodes)
 
     def of_union(self, graph: Graph, first: Group, second: Group, contents: Joined) -> Cost:
         """The cost of both in one kernel; their atoms must be unified."""
         reduced = first.reduced | second.reduced
         domain = set(resolve(first.atoms)) | set(resolve(second.atoms))
-        parallel = volume(domain - reduced)
+        parallel = typical_volume(domain - reduced)
         return self._cost(graph, contents, parallel, reduced, first.nodes + second.nodes)
 
     def repeated_work(self, first: Group, second: Group) -> float:
@@ -89,8 +89,8 @@ class CostModel:
         if first.reduced_atoms or not own < set(order):
             return 0.0
         inner = max((k for k, atom in enumerate(order) if atom in own), default=-1)
-        turns = volume(order[: inner + 1])
-        return first.work * (turns / max(volume(own), 1) - 1.0)
+        turns = typical_volume(order[: inner + 1])
+        return first.work * (turns / max(typical_volume(own), 1) - 1.0)
 
     def _cost(
         self, graph: Graph, contents: Joined, parallel: int, reduced: set[Atom], nodes: list[Node]
@@ -110,7 +110,7 @@ class CostModel:
         self, graph: Graph, contents: Joined, parallel: int, reduced: set[Atom], nodes: list[Node]
     ) -> int:
         """Bytes read again because rows leave the cache between stages."""
-        domain = parallel * volume(reduced)
+        domain = parallel * typical_volume(reduced)
         full = [(value, size) for value, size in contents.inputs.items() if count_of(value) >= domain]
         row_bytes = sum(size for _, size in full) / max(parallel, 1)
         if row_bytes <= self.target.l2_bytes / 2:

@@ -10,6 +10,7 @@ from typing import Any
 
 from lamina.ir.attributes import DenseElementsAttr, attribute, integers, plain
 from lamina.ir.core import Block, Builder, Operation, Region, Value
+from lamina.ir.sizes import Size, SymbolicSize, UndecidedSize, is_static
 from lamina.ir.types import TensorType, Type, i64
 from lamina.passes.fusion.atoms import Atom, Map, Walk, flatten, resolve
 from lamina.passes.fusion.cost import stage_count
@@ -289,7 +290,13 @@ class PartEmitter:
         return body.value("lamina.broadcast", (value,), type_, {"dims": places})
 
     @staticmethod
-    def _constant(number: float | int | bool, type_: TensorType, body: Body) -> Value:
+    def _constant(number: float | Size, type_: TensorType, body: Body) -> Value:
+        if isinstance(number, SymbolicSize):
+            raise UndecidedSize(f"a position counts in steps of {number}")
+        if not is_static(type_.shape):
+            # MLIR has no constants of sizes that are known at run time.
+            scalar = PartEmitter._constant(number, TensorType.get((), type_.element), body)
+            return body.value("lamina.broadcast", (scalar,), type_, {"dims": integers()})
         return body.value("arith.constant", (), type_, {"value": DenseElementsAttr.splat(number, type_)})
 
     def _position(

@@ -7,6 +7,7 @@ nodes: a read goes through a chain of them to the value it is based on.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from lamina.ir.attributes import DenseElementsAttr, plain
 from lamina.ir.core import Block, Location, Operation, Value
 from lamina.ir.ops import is_elementwise
 from lamina.ir.ops.aten import effects, is_extern
+from lamina.ir.sizes import hint
 from lamina.ir.types import KERNEL_SCALARS, TensorType
 from lamina.passes.fusion.atoms import Map, Trail, divide, fresh_map
 
@@ -36,16 +38,13 @@ def tensor_type(value: Value) -> TensorType:
 
 
 def shape_of(value: Value) -> tuple[int, ...]:
-    """Static sizes."""
-    return tuple(int(size) for size in tensor_type(value).shape)  # type: ignore[arg-type]
+    """The sizes of a tensor value."""
+    return tensor_type(value).sizes
 
 
 def count_of(value: Value) -> int:
-    """Number of elements."""
-    total = 1
-    for size in shape_of(value):
-        total *= size
-    return total
+    """Number of elements, for costs: with the sizes at hand."""
+    return math.prod(map(hint, tensor_type(value).shape))
 
 
 def bytes_of(value: Value) -> int:
@@ -287,6 +286,7 @@ def is_in_kernels(value: Value) -> bool:
 def kind_of(operation: Operation) -> str:
     """elementwise, reduce, iota, index, pad, reverse; "outside" for what kernels do not compute."""
     names = {"lamina.reduce": "reduce", "lamina.iota": "iota", "lamina.index": "index"}
+    names["lamina.size"] = "elementwise"
     names |= {"lamina.pad": "pad", "lamina.reverse": "reverse"}
     kind = "elementwise" if is_elementwise(operation) else names.get(operation.name, "outside")
     if kind == "outside" or len(operation.results) != 1:

@@ -61,7 +61,7 @@ class Layouts:
             type_ = MemRefType.get(shape_of(source), tensor_type(source).element, self.of(source))
             found = view_of(operation, type_)
             # Where a reshape has to move data, the program level copies to row-major memory.
-            return contiguous(shape) if found is None else tuple(int(step) for step in found[0].layout)  # type: ignore[arg-type]
+            return contiguous(shape) if found is None else found[0].steps
         return stated_strides(operation, "result_strides", value.position) or contiguous(shape)
 
     def is_free(self, view: Operation) -> bool:

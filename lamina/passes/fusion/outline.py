@@ -6,7 +6,7 @@
 
 The function takes the inputs and gives the outputs, still as tensors; `lamina.arg_strides` and
 `lamina.result_strides` say how the buffers lie, `kind`, `domain`, `reduced`, `stages`, `nests` are as on
-the kernel.
+the kernel. `lamina.sizes` names the sizes known at run time that it needs: arguments at the next level.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from lamina.ir.attributes import Attribute, SymbolRefAttr
 from lamina.ir.core import Block, Builder, Operation, Region, Value, symbol_name
+from lamina.ir.size_names import names_in
 from lamina.ir.types import FunctionType
 
 NAME = "outline"
@@ -80,6 +81,9 @@ def _make_function(kernel: Operation, name: str) -> Operation:
     attributes["lamina.arg_strides"] = kernel.attributes["arg_strides"]
     attributes["lamina.result_strides"] = kernel.attributes["result_strides"]
     attributes |= {key: kernel.attributes[key] for key in CARRIED}
+    names = names_in(kernel)
+    if names:
+        attributes["lamina.sizes"] = list(names)
     return Operation("func.func", attributes=attributes, regions=[Region([block])], location=kernel.location)
 
 

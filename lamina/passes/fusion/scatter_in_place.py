@@ -11,6 +11,7 @@ from __future__ import annotations
 from lamina.ir.attributes import UNIT, plain
 from lamina.ir.core import BlockArgument, Operation, Value
 from lamina.ir.ops.aten import arguments, is_extern
+from lamina.ir.sizes import hint
 from lamina.passes.fusion.graph import VIEWS, bytes_of, count_of, root_of, shape_of, tensor_type
 from lamina.passes.fusion.layouts import Layouts
 
@@ -101,5 +102,5 @@ def touched_bytes(operation: Operation) -> int:
         count = max(count, count_of(value) if isinstance(value, Value) else 1)
     for dim, extent in enumerate(shape):
         if dim >= len(indices) or not isinstance(indices[dim], Value):
-            count *= extent
+            count *= hint(extent)
     return min(whole, count * size)

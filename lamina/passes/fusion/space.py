@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lamina.ir.sizes import is_known_equal
 from lamina.passes.fusion.atoms import Atom, Map, Walk, resolve, volume
 
 Access = dict[Atom, int]
@@ -80,7 +81,10 @@ def _is_one_walk(outer: Atom, inner: Atom, reduced: set[Atom], accesses: Sequenc
     if (outer in reduced) != (inner in reduced) or 0 in (outer.size, inner.size):
         return False
     for access in accesses:
-        step = access.get(inner)
-        if access.get(outer) != (None if step is None else step * inner.size):
+        step, wider = access.get(inner), access.get(outer)
+        if step is None or wider is None:
+            if step is not wider:
+                return False
+        elif not is_known_equal(wider, step * inner.size):
             return False
     return True

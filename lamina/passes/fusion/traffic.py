@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from lamina.ir.attributes import ArrayAttr, plain
 from lamina.ir.core import Block, BlockArgument, Operation, Value, lookup
 from lamina.ir.ops.aten import GATHERS
+from lamina.ir.sizes import hint
 from lamina.ir.types import TensorType
 from lamina.passes.fusion.graph import VIEWS, bytes_of, is_splat, root_of
 from lamina.passes.fusion.scatter_in_place import is_in_place, touched_bytes
@@ -116,7 +117,7 @@ def stored_bytes(value: Value) -> int:
     strides = plain(stated.elements[value.position])
     count = 1
     for size, step in zip(value.type.sizes, strides, strict=True):
-        count *= size if step else min(size, 1)
+        count *= hint(size) if not isinstance(step, int) or step else min(hint(size), 1)
     return count * value.type.element.bytes
 
 

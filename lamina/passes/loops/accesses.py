@@ -5,6 +5,7 @@ from __future__ import annotations
 from lamina.ir.attributes import Attribute, BoolAttr, FloatAttr, IntegerAttr
 from lamina.ir.core import Value
 from lamina.ir.ops.memref import as_memref
+from lamina.ir.sizes import Size
 from lamina.ir.types import ScalarType, VectorType, i1, i32, index
 from lamina.passes.loops.frame import Frame, Laned, Lanes, Scalar
 from lamina.passes.loops.walks import Access, Walk
@@ -92,7 +93,7 @@ class Accesses:
             return Scalar(builder.value("memref.load", (memory, address), element), level)
         type_ = VectorType.get((self.frame.lanes,), element)
         if stride != 1:
-            kind = i32 if abs(stride) * self.frame.lanes < 2**31 else index
+            kind = self._index_type(stride)
             return self.gather(memory, address, self.frame.steps(stride, kind), level)
         mask = self.frame.masks.get(self.copy)
         if mask is None:
@@ -100,6 +101,10 @@ class Accesses:
         return Lanes(
             builder.value("vector.maskedload", (memory, address, mask, self._nothing(element)), type_)
         )
+
+    def _index_type(self, stride: Size) -> ScalarType:
+        """The narrowest type for the places of lanes so far apart."""
+        return i32 if isinstance(stride, int) and abs(stride) * self.frame.lanes < 2**31 else index
 
     def gather(self, memory: Value, address: Value, places: Value, level: int) -> Lanes:
         element = as_memref(memory.type).element
@@ -126,7 +131,7 @@ class Accesses:
             return
         mask = frame.masks.get(self.copy)
         if stride != 1:
-            kind = i32 if abs(stride) * frame.lanes < 2**31 else index
+            kind = self._index_type(stride)
             builder.op("vector.scatter", (memory, address, frame.steps(stride, kind), self._mask(), value))
         elif mask is None:
             streams = access.buffer in frame.streamed

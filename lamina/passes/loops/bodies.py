@@ -16,10 +16,12 @@ from lamina.ir.affine import AffineMap
 from lamina.ir.attributes import Attribute, IntegerAttr
 from lamina.ir.core import Block, Builder, Operation, Region, Value
 from lamina.ir.ops.memref import as_memref, reinterpret
+from lamina.ir.sizes import Size
 from lamina.ir.types import MemRefType, ScalarType, i1, i8, i64, index
 from lamina.passes.loops.expressions import Node
 from lamina.passes.loops.places import Place
 from lamina.passes.loops.reductions import accumulate, compare, is_position
+from lamina.passes.loops.size_values import SizeValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Body:
         arguments: Mapping[Value, Value],
         temporaries: Mapping[Operation, Sequence[Value]],
         kept: Mapping[Node, View],
+        numbers: SizeValues,
     ) -> None:
         self.outside = outside
         self.sizes = sizes
@@ -48,6 +51,7 @@ class Body:
         self.arguments = arguments
         self.temporaries = temporaries
         self.kept = kept
+        self.numbers = numbers
         self.block = Block()
         self.builder = Builder(self.block, location=outside.location)
         self._values: dict[Node, Value] = {}
@@ -91,7 +95,7 @@ class Body:
         # A kernel that reads nothing has its output for this: the scalar is never used.
         source = next(iter(self.arguments.values()), None) or self._outputs[0][0]
         memory = reinterpret(
-            self.outside, source, 0, [self.sizes[dim] for dim in missing], [0] * len(missing)
+            self.outside, source, 0, [self.sizes[dim] for dim in missing], [0] * len(missing), self.numbers
         )
         scalar = self.block.add_argument(as_memref(source.type).element)
         map_ = AffineMap.select(len(self.dims), [self.dims.index(dim) for dim in missing])
@@ -112,7 +116,8 @@ class Body:
         wanted = MemRefType.get(tuple(sizes), type_.element, tuple(strides), view.address.constant)
         if wanted is type_:
             return view.buffer, map_
-        return reinterpret(self.outside, view.buffer, view.address.constant, sizes, strides), map_
+        constant = view.address.constant
+        return reinterpret(self.outside, view.buffer, constant, sizes, strides, self.numbers), map_
 
     # values
 
@@ -170,12 +175,9 @@ class Body:
         if not node.place.is_dynamic:
             return self._input(View(buffer, node.place))
         type_ = as_memref(buffer.type)
-        span = 1 + sum(
-            (size - 1) * stride
-            for size, stride in zip(type_.shape, type_.layout, strict=True)
-            if isinstance(size, int) and isinstance(stride, int)
-        )
-        flat = buffer if type_.layout == (1,) else reinterpret(self.outside, buffer, 0, [span], [1])
+        span = 1 + sum((size - 1) * step for size, step in zip(type_.sizes, type_.steps, strict=True))
+        is_flat = type_.layout == (1,)
+        flat = buffer if is_flat else reinterpret(self.outside, buffer, 0, [span], [1], self.numbers)
         return self.builder.value("memref.load", (flat, self._place(node.place)), type_.element)
 
     def _as_value(self, value: Value, type_: ScalarType) -> Value:
@@ -200,13 +202,21 @@ class Body:
         for term, factor in place.terms:
             value = self._index_of(term) if isinstance(term, int) else self.value(_as_node(term))
             if factor != 1:
-                number = self._constant(IntegerAttr(factor, index), index)
+                number = self._number(factor)
                 value = self.builder.value("arith.muli", (value, number), index)
             result = value if result is None else self.builder.value("arith.addi", (result, value), index)
-        constant = self._constant(IntegerAttr(place.constant, index), index)
+        if result is not None and place.constant == 0:
+            return result
+        constant = self._number(place.constant)
         if result is None:
             return constant
-        return result if place.constant == 0 else self.builder.value("arith.addi", (result, constant), index)
+        return self.builder.value("arith.addi", (result, constant), index)
+
+    def _number(self, number: Size) -> Value:
+        """A constant of the body, or a size from outside of it."""
+        if isinstance(number, int):
+            return self._constant(IntegerAttr(number, index), index)
+        return self.numbers(number)
 
 
 def _as_node(term: object) -> Node:

@@ -26,7 +26,8 @@ from lamina.ir.attributes import (
 from lamina.ir.core import BlockArgument, Operation, Value
 from lamina.ir.ops import is_elementwise
 from lamina.ir.ops.arith import CMPI
-from lamina.ir.types import ScalarType, TensorType, i1, i32, i64, index
+from lamina.ir.sizes import Size, SymbolicSize
+from lamina.ir.types import ScalarType, TensorType, i1, i32, i64, index, numbers
 from lamina.passes.loops.costs import operation_cost
 from lamina.passes.loops.places import ZERO, Computed, Place, SplitDimension, divide, linearize
 
@@ -139,11 +140,13 @@ class Tracer:
         value = tuple(sorted((attributes or {}).items()))
         return self.node("apply", type_, tuple(operands), name, value)
 
-    def constant(self, value: float | int | bool, type_: ScalarType) -> Node:
+    def constant(self, value: float | Size, type_: ScalarType) -> Node:
+        if isinstance(value, SymbolicSize):
+            return self.position(Place((), *numbers((value,))), type_)
         return self.node("constant", type_, value=_scalar_attribute(value, type_))
 
     def position(self, place: Place, type_: ScalarType = index) -> Node:
-        if not place.terms:
+        if not place.terms and isinstance(place.constant, int):
             return self.constant(place.constant, type_)
         if type_ is index and place.constant == 0 and len(place.terms) == 1 and place.terms[0][1] == 1:
             term = place.terms[0][0]
@@ -195,10 +198,7 @@ def _tensor(value: Value) -> TensorType:
 
 
 def _sizes(value: Value) -> list[int]:
-    sizes = [size for size in _tensor(value).shape if isinstance(size, int)]
-    if len(sizes) != len(_tensor(value).shape):
-        raise Unsupported("kernel-form", f"{value.type} has a symbolic size")
-    return sizes
+    return list(_tensor(value).sizes)
 
 
 def _scalar_attribute(value: float | int | bool, type_: ScalarType) -> Attribute:
@@ -307,6 +307,11 @@ def delinearize(tracer: Tracer, place: Place, shape: Sequence[int]) -> list[Plac
 def _iota(tracer: Tracer, operation: Operation, places: tuple[Place, ...]) -> Node:
     place, type_ = places[plain(operation.attributes["dim"])], _tensor(operation.results[0]).element
     return tracer.position(place, type_)
+
+
+def _size(tracer: Tracer, operation: Operation, places: tuple[Place, ...]) -> Node:
+    number = Place((), plain(operation.attributes["value"]))
+    return tracer.position(number, _tensor(operation.results[0]).element)
 
 
 def _compare(tracer: Tracer, predicate: str, a: Node, b: Node) -> Node:
@@ -439,6 +444,7 @@ STRUCTURE: dict[str, Rule] = {
     "lamina.permute": _permute,
     "lamina.reverse": _reverse,
     "lamina.iota": _iota,
+    "lamina.size": _size,
     "lamina.pad": _pad,
     "lamina.index": _index,
     "lamina.reduce": _reduced,

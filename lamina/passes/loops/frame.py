@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -11,7 +12,9 @@ from lamina.errors import CompilerBug
 from lamina.ir.attributes import Attribute, BoolAttr, DenseElementsAttr, FloatAttr, IntegerAttr
 from lamina.ir.core import Block, Builder, Value
 from lamina.ir.ops.memref import as_memref, reinterpret
+from lamina.ir.sizes import Size
 from lamina.ir.types import MemRefType, ScalarType, Type, VectorType, index
+from lamina.passes.loops.size_values import SizeValues
 from lamina.passes.loops.walks import Access
 
 
@@ -102,6 +105,8 @@ class Frame:
     tiled: dict[Access, Value] = field(default_factory=dict)
     tile: Tile | None = None
     known: dict[tuple[Type, Attribute], Value] = field(default_factory=dict)
+    sizes: SizeValues | None = None
+    """Values of sizes that are known at run time, where the function has some."""
 
     def push(self, block: Block) -> Level:
         level = Level(Builder(block, location=self.levels[-1].builder.location))
@@ -123,9 +128,25 @@ class Frame:
             self.known[type_, value] = found
         return found
 
-    def number(self, value: int) -> Value:
-        """A constant of type index."""
-        return self.constant(IntegerAttr(value, index), index)
+    def number(self, value: Size) -> Value:
+        """A constant of type index, or a size known at run time."""
+        if isinstance(value, int):
+            return self.constant(IntegerAttr(value, index), index)
+        if self.sizes is None:
+            raise CompilerBug(f"the size {value} has no value in this kernel", stage="vectorize")
+        return self.sizes(value)
+
+    def outside(self, value: Value, arguments: Mapping[Value, Value]) -> Value:
+        """A value of the old function from outside of a body: an argument, or computed from arguments."""
+        found = arguments.get(value) or self.levels[0].built.get(value)
+        if found is None:
+            operation = value.defining_op
+            if operation is None:
+                raise CompilerBug("a body uses a value from outside", stage="vectorize")
+            operands = [self.outside(operand, arguments) for operand in operation.operands]
+            found = self.constants.value(operation.name, operands, value.type, operation.attributes)
+            self.levels[0].built[value] = found
+        return found
 
     def splat(self, value: Attribute, element: ScalarType) -> Value:
         """A constant in all lanes; a scalar when there is one lane."""
@@ -134,21 +155,24 @@ class Frame:
         type_ = VectorType.get((self.lanes,), element)
         return self.constant(DenseElementsAttr.splat(scalar_of(value), type_), type_)
 
-    def steps(self, step: int, element: ScalarType) -> Value:
+    def steps(self, step: Size, element: ScalarType) -> Value:
         """`[0, step, 2 * step, ...]`, one entry a lane."""
         type_ = VectorType.get((self.lanes,), element)
+        if not isinstance(step, int):
+            spread = self.constants.value("vector.broadcast", (self.number(step),), type_)
+            return self.constants.value("arith.muli", (spread, self.steps(1, element)), type_)
         numbers = np.arange(self.lanes, dtype=np.int64) * step
         dtype = {"i8": "<i1", "i16": "<i2", "i32": "<i4"}.get(element.name, "<i8")
         return self.constant(DenseElementsAttr.from_array(numbers.astype(dtype), type_), type_)
 
-    def add(self, level: int, value: Value, amount: Value | int) -> Value:
-        if amount == 0:
+    def add(self, level: int, value: Value, amount: Value | Size) -> Value:
+        if isinstance(amount, int) and amount == 0:
             return value
-        other = self.number(amount) if isinstance(amount, int) else amount
+        other = amount if isinstance(amount, Value) else self.number(amount)
         return self.levels[level].builder.value("arith.addi", (value, other), index)
 
-    def scale(self, level: int, value: Value, factor: int) -> Value:
-        if factor == 1:
+    def scale(self, level: int, value: Value, factor: Size) -> Value:
+        if isinstance(factor, int) and factor == 1:
             return value
         return self.levels[level].builder.value("arith.muli", (value, self.number(factor)), index)
 
@@ -160,17 +184,16 @@ class Frame:
         built = self.levels[0].built
         found: Value | None = built.get(buffer)
         if found is None:
-            found = built[buffer] = reinterpret(self.levels[0].builder, buffer, 0, [span(type_)], [1])
+            builder = self.levels[0].builder
+            found = built[buffer] = reinterpret(builder, buffer, 0, [span(type_)], [1], self.number)
         return found
 
 
-def span(type_: MemRefType) -> int:
+def span(type_: MemRefType) -> Size:
     """Elements from the first to the last one of a buffer."""
-    reach = 1
-    for size, stride in zip(type_.shape, type_.layout, strict=True):
-        if not isinstance(size, int) or not isinstance(stride, int):
-            raise CompilerBug(f"{type_} has a symbolic size", stage="vectorize")
-        reach += max(size - 1, 0) * stride
+    reach: Size = 1
+    for size, stride in zip(type_.sizes, type_.steps, strict=True):
+        reach = reach + (max(size - 1, 0) if isinstance(size, int) else size - 1) * stride
     return reach
 
 

@@ -85,8 +85,8 @@ class WalkBody:
         if value in self.outputs:
             return innermost, frame.lanes > 1
         operation = value.defining_op
-        if operation is None:
-            raise CompilerBug("a body uses a value from outside", stage="vectorize")
+        if operation is None or operation.parent is not self.walk.block:
+            return 0, False
         if operation.name == "linalg.index":
             return self._place_of_dims({plain(operation.attributes["dim"])})
         operands = operation.operands[1:] if operation.name == "memref.load" else operation.operands
@@ -126,9 +126,11 @@ class WalkBody:
         access = self.inputs.get(value)
         if access is not None:
             return self._load(access, level)
-        operation = value.defining_op
-        if operation is None:
+        if value in self.outputs:
             raise CompilerBug("the old value of an output that is not reduced", stage="vectorize")
+        operation = value.defining_op
+        if operation is None or operation.parent is not self.walk.block:
+            return Scalar(self.frame.outside(value, self.walk.buffers), 0)
         builder = self.frame.levels[level].builder
         builder.location = operation.location
         if operation.name == "arith.constant":

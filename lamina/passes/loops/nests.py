@@ -114,10 +114,7 @@ def plan_nests(
 def shape_of(value: Value) -> tuple[int, ...]:
     if not isinstance(value.type, TensorType):
         raise Unsupported("kernel-form", f"a kernel computes tensors, not {value.type}")
-    sizes = tuple(size for size in value.type.shape if isinstance(size, int))
-    if len(sizes) != value.type.rank:
-        raise Unsupported("kernel-form", f"{value.type} has a symbolic size")
-    return sizes
+    return value.type.sizes
 
 
 ReducedSpace: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
@@ -328,4 +325,5 @@ def _is_worth_keeping(node: Node, first: Stage, inner_dims: set[int], count: int
     stored = any(output.node is node for output in first.outputs)
     if stored:
         return node.cost >= 2
-    return node.cost >= SHARED_COST and count * node.type.bytes <= MOST_SCRATCH_BYTES
+    is_small = isinstance(count, int) and count * node.type.bytes <= MOST_SCRATCH_BYTES
+    return node.cost >= SHARED_COST and is_small

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lamina.ir.attributes import attribute, plain
 from lamina.ir.core import Operation
 from lamina.ir.machine import Target
+from lamina.ir.sizes import hint, is_static
 from lamina.ir.types import ScalarType, index
 from lamina.passes.loops.costs import MOST_LANES, body_cost
 from lamina.passes.loops.walks import Access, LoopNest, Walk, read_nests
@@ -65,7 +66,9 @@ class Schedule:
 def schedule(function: Operation, target: Target) -> Operation:
     """Write the choices into a linalg-level kernel's generics."""
     for nest in read_nests(function):
-        for walk, choice in zip(nest.walks, choose(nest, target), strict=True):
+        is_open = any(not is_static(walk.sizes) for walk in nest.walks)
+        choices = choose_open(nest, target) if is_open else choose(nest, target)
+        for walk, choice in zip(nest.walks, choices, strict=True):
             walk.operation.attributes["lamina.schedule"] = attribute(asdict(choice))
     return function
 
@@ -78,10 +81,33 @@ def read_schedule(operation: Operation) -> Schedule:
     return Schedule(**entries)
 
 
-def choose(nest: LoopNest, target: Target) -> list[Schedule]:
-    """One schedule for each walk; those of a nest agree in everything but `inner`, `lanes` and `unroll`."""
+def choose_open(nest: LoopNest, target: Target) -> list[Schedule]:
+    """Schedules of a nest whose sizes are known at run time: right for all sizes, good for `TYPICAL` ones.
+
+    Whether it is worth several threads is decided when it is launched.
+    """
+    typical = LoopNest([_typical(walk) for walk in nest.walks])
+    choices = choose(typical, target, is_shared=True)
+    # Scalar code has no masks for what is left of vectors side by side.
+    return [replace(choice, unroll=1) if choice.lanes == 1 else choice for choice in choices]
+
+
+def _typical(walk: Walk) -> Walk:
+    def with_hints(accesses: list[Access]) -> list[Access]:
+        return [replace(access, strides=tuple(map(hint, access.strides))) for access in accesses]
+
+    sizes = tuple(map(hint, walk.sizes))
+    return replace(walk, sizes=sizes, inputs=with_hints(walk.inputs), outputs=with_hints(walk.outputs))
+
+
+def choose(nest: LoopNest, target: Target, *, is_shared: bool = False) -> list[Schedule]:
+    """One schedule for each walk; those of a nest agree in everything but `inner`, `lanes` and `unroll`.
+
+    is_shared: several threads take part, however small the work is.
+    """
+    is_large = target.cores > 1 and (is_shared or _is_large(nest, target))
     if nest.is_pointwise:
-        return _choose_pointwise(nest, target)
+        return _choose_pointwise(nest, target, is_large)
     full = [walk for walk in nest.walks if walk.is_full]
     inner_cost = sum(min(_lane_cost(walk, dim, target) for dim in _inner(walk)) for walk in full)
     best, across = inner_cost, -1
@@ -89,7 +115,7 @@ def choose(nest: LoopNest, target: Target) -> list[Schedule]:
         cost = sum(_lane_cost(walk, dim, target) for walk in full)
         if cost < best and _scratch_fits(full, target):
             best, across = cost, dim
-    return _reducing_schedules(nest, across, target)
+    return _reducing_schedules(nest, across, target, is_large)
 
 
 def _inner(walk: Walk) -> range:
@@ -165,7 +191,7 @@ def _unroll(walk: Walk, count: int) -> int:
 # reducing nests
 
 
-def _reducing_schedules(nest: LoopNest, across: int, target: Target) -> list[Schedule]:
+def _reducing_schedules(nest: LoopNest, across: int, target: Target, is_large: bool) -> list[Schedule]:
     order = [dim for dim in _by_stride(nest.walks, range(len(nest.sizes))) if dim != across]
     lanes = unroll = 1
     if across >= 0:
@@ -176,7 +202,7 @@ def _reducing_schedules(nest: LoopNest, across: int, target: Target) -> list[Sch
     counts = [nest.sizes[dim] for dim in order]
     if across >= 0:
         order, counts = [*order, across], [*counts, -(-nest.sizes[across] // (lanes * unroll))]
-    parallel = _parallel_count(counts, target) if _is_large(nest, target) else 0
+    parallel = _parallel_count(counts, target) if is_large else 0
     found: list[Schedule] = []
     for walk in nest.walks:
         inner = tuple(_by_stride([walk], _inner(walk)))
@@ -260,10 +286,22 @@ def _is_large(nest: LoopNest, target: Target) -> bool:
             math.prod(walk.sizes[dim] for dim in access.dims) * access.element.bytes for access in walk.memory
         )
         steps = points / lanes * (1 + body_cost(_names(walk)))
-        seconds += max(moved * target.cores / target.cache_bandwidth, steps / STEPS_A_SECOND)
-    return seconds > 4 * target.launch_seconds
+        seconds += serial_seconds(moved, steps, target)
+    return seconds > WORTH_LAUNCHES * target.launch_seconds
 
 
+def serial_seconds(moved: float, steps: float, target: Target) -> float:
+    """What one core takes for so many bytes and vector operations, about."""
+    return max(moved * target.cores / target.cache_bandwidth, steps / STEPS_A_SECOND)
+
+
+def is_worth_sharing(moved: float, steps: float, target: Target) -> bool:
+    """Whether several threads should do so many bytes and vector operations."""
+    return serial_seconds(moved, steps, target) > WORTH_LAUNCHES * target.launch_seconds
+
+
+WORTH_LAUNCHES = 4
+"""Work that takes longer than so many launches is shared."""
 STEPS_A_SECOND = 3e9
 """Vector operations that one core does in a second, about."""
 
@@ -271,7 +309,7 @@ STEPS_A_SECOND = 3e9
 # pointwise nests
 
 
-def _choose_pointwise(nest: LoopNest, target: Target) -> list[Schedule]:
+def _choose_pointwise(nest: LoopNest, target: Target, is_large: bool) -> list[Schedule]:
     walks = [walk for walk in nest.walks if not walk.is_initialization]
     rank = len(nest.sizes)
     order = _by_stride(walks, range(rank))
@@ -281,7 +319,6 @@ def _choose_pointwise(nest: LoopNest, target: Target) -> list[Schedule]:
     rows = _tiled_rows(walks, vector, target)
     outer = [dim for dim in order if dim not in (vector, rows)]
     counts = [nest.sizes[dim] for dim in outer]
-    is_large = _is_large(nest, target)
     parallel = _parallel_count(counts, target) if is_large else 0
     chunk = 0
     if rows >= 0:

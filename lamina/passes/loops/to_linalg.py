@@ -38,12 +38,15 @@ from lamina.ir.types import (
     Type,
     i1,
     i8,
+    index,
+    numbers,
     row_major_strides,
 )
 from lamina.passes.loops.bodies import Body, View
 from lamina.passes.loops.expressions import Node
 from lamina.passes.loops.nests import Nest, Reduction, Stage, plan_nests
 from lamina.passes.loops.reductions import initial_values, result_types
+from lamina.passes.loops.size_values import ATTRIBUTE, SizeValues, size_names
 
 NAME = "to_linalg"
 
@@ -60,20 +63,25 @@ def to_linalg(function: Operation) -> Operation:
     outputs = [
         _buffer(tensor, strides) for tensor, strides in zip(type_.results, result_strides, strict=True)
     ]
-    block = Block([*inputs, *outputs])
+    names = size_names(function)
+    block = Block([*inputs, *outputs, *[index] * len(names)])
     arguments: dict[Value, Value] = dict(zip(function.body.arguments, block.arguments, strict=False))
+    last = len(inputs) + len(outputs)
+    size_values = SizeValues(Builder(block), dict(zip(names, block.arguments[last:], strict=True)))
     nests = plan_nests(
         function, dict(zip(function.body.arguments, input_strides, strict=True)), result_strides
     )
     for number, nest in enumerate(nests):
         builder = Builder(block, location=function.location)
-        _NestWriter(builder, number, arguments, block.arguments[len(inputs) :]).write(nest)
+        _NestWriter(builder, number, arguments, block.arguments[len(inputs) : last], size_values).write(nest)
     block.append(Operation("func.return", location=function.location))
     attributes = {
         "sym_name": symbol_name(function) or "kernel",
-        "function_type": TypeAttr(FunctionType.get((*inputs, *outputs), ())),
+        "function_type": TypeAttr(FunctionType.get(tuple(each.type for each in block.arguments), ())),
         "lamina.inputs": len(inputs),
     }
+    if names:
+        attributes[ATTRIBUTE] = attribute(names)
     return Operation("func.func", (), (), attributes, [Region([block])], location=function.location)
 
 
@@ -81,7 +89,7 @@ def _strides(function: Operation, name: str, types: Sequence[Type]) -> list[tupl
     given = function.attributes.get(name)
     if given is not None:
         return [tuple(strides) for strides in plain(given)]
-    return [row_major_strides(_tensor(type_).shape) or () for type_ in types]
+    return [numbers(row_major_strides(_tensor(type_).shape) or ()) for type_ in types]
 
 
 def _tensor(type_: Type) -> TensorType:
@@ -106,12 +114,18 @@ class _NestWriter:
     """Writes one nest: its temporaries, then a `linalg.generic` for each stage."""
 
     def __init__(
-        self, builder: Builder, number: int, arguments: Mapping[Value, Value], outputs: Sequence[Value]
+        self,
+        builder: Builder,
+        number: int,
+        arguments: Mapping[Value, Value],
+        outputs: Sequence[Value],
+        numbers: SizeValues,
     ) -> None:
         self.builder = builder
         self.number = number
         self.arguments = arguments
         self.outputs = outputs
+        self.numbers = numbers
         self.temporaries: dict[Operation, list[Value]] = {}
         self.kept: dict[Node, View] = {}
 
@@ -134,7 +148,7 @@ class _NestWriter:
         numbers: list[Value] = []
         starts = initial_values(reduction.kind, element)
         for type_, initial in zip(result_types(reduction.kind, element), starts, strict=True):
-            buffers.append(allocate(self.builder, "memref.alloc", MemRefType.get(sizes, type_)))
+            buffers.append(allocate(self.builder, "memref.alloc", MemRefType.get(sizes, type_), self.numbers))
             block.add_argument(type_)
             numbers.append(body.value("arith.constant", (), type_, {"value": initial}))
         body.op("linalg.yield", numbers)
@@ -144,7 +158,7 @@ class _NestWriter:
 
     def _write_stage(self, nest: Nest, stage: Stage) -> None:
         dims = self.order if stage.is_full else self.order[: self.parallel]
-        body = Body(self.builder, nest.sizes, dims, self.arguments, self.temporaries, self.kept)
+        body = Body(self.builder, nest.sizes, dims, self.arguments, self.temporaries, self.kept, self.numbers)
         kinds: list[str] = []
         for reduction in stage.reductions:
             body.builder.location = self.builder.location = reduction.operation.location
@@ -174,7 +188,8 @@ class _NestWriter:
     def _keep(self, nest: Nest, body: Body, node: Node) -> View:
         """Store a value over all dimensions for the stages after this one."""
         sizes = tuple(nest.sizes[k] for k in self.order)
-        view = View(allocate(self.builder, "memref.alloc", MemRefType.get(sizes, stored(node.type))), None)
+        type_ = MemRefType.get(sizes, stored(node.type))
+        view = View(allocate(self.builder, "memref.alloc", type_, self.numbers), None)
         body.add_output(view)
         body.yield_stored(node, as_byte=node.type is i1)
         return view

@@ -16,7 +16,7 @@ walks are rows of scratch. What is left of a loop after its last full step runs 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from lamina.ir.attributes import Attribute
 from lamina.ir.core import Block, Builder, Operation, Region, Value
@@ -25,6 +25,7 @@ from lamina.ir.ops.scf import end_parallel, make_for, make_parallel
 from lamina.ir.types import MemRefType, VectorType, i1, index
 from lamina.passes.loops.frame import Frame, Level, Range, Tile
 from lamina.passes.loops.schedule import Schedule, read_schedule
+from lamina.passes.loops.size_values import SizeValues, size_names
 from lamina.passes.loops.tiles import pack, unpack
 from lamina.passes.loops.walk_loops import WalkLoops
 from lamina.passes.loops.walks import Access, LoopNest, Walk, read_nests
@@ -38,10 +39,12 @@ def vectorize(function: Operation) -> Operation:
     block = Block(argument.type for argument in source.arguments)
     end = block.append(Operation("func.return", location=function.location))
     arguments: dict[Value, Value] = dict(zip(source.arguments, block.arguments, strict=True))
+    names = size_names(function)
+    sizes = dict(zip(names, block.arguments[len(block.arguments) - len(names) :], strict=True))
     first = block.first
     for nest in read_nests(function):
         builder = Builder(block, end, function.location)
-        _NestLoops(nest, builder, Builder(block, first), arguments).build()
+        _NestLoops(nest, builder, Builder(block, first), arguments, sizes).build()
     new = Operation("func.func", (), (), None, [Region([block])], location=function.location)
     new.attributes = dict(function.attributes)
     return new
@@ -51,7 +54,12 @@ class _NestLoops:
     """The loops over the parallel dimensions of one nest, and its walks inside of them."""
 
     def __init__(
-        self, nest: LoopNest, builder: Builder, constants: Builder, arguments: dict[Value, Value]
+        self,
+        nest: LoopNest,
+        builder: Builder,
+        constants: Builder,
+        arguments: dict[Value, Value],
+        sizes: Mapping[str, Value],
     ) -> None:
         self.nest = nest
         self.builder = builder
@@ -60,6 +68,7 @@ class _NestLoops:
         for walk in nest.walks:
             walk.rename(arguments)
         self.frame = Frame(constants, [Level(builder)], -1, 1, is_across=self.plan.across >= 0)
+        self.frame.sizes = SizeValues(constants, sizes)
         self.frame.written = {access.buffer for walk in nest.walks for access in walk.outputs}
         self.initial: dict[Value, Attribute] = {}
 

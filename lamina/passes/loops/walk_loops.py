@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from lamina.ir.attributes import Attribute
 from lamina.ir.core import Value
 from lamina.ir.ops.scf import make_for, make_if
+from lamina.ir.sizes import Size, is_known_equal
 from lamina.ir.types import VectorType, i1, index
 from lamina.passes.loops.frame import Frame, Range
 from lamina.passes.loops.lanes import WalkBody
@@ -124,10 +125,10 @@ class WalkLoops:
         counts = [self.walk.sizes[dim] for dim in loops]
         if not self.frame.is_across:
             counts[-1] = -(-counts[-1] // (self.frame.lanes * self.copies))
-        if math.prod(counts) <= LONGEST_SUM:
+        if _is_short(math.prod(counts)):
             return -1
         for position in range(len(loops)):
-            if math.prod(counts[position + 1 :]) <= LONGEST_SUM:
+            if _is_short(math.prod(counts[position + 1 :])):
                 return position
         return len(loops) - 1
 
@@ -204,9 +205,9 @@ class WalkLoops:
         if not isinstance(bounds, Range):
             first, last = bounds
             middle = first + (last - first) // step * step
-            if middle > first:
+            if not is_known_equal(middle, first):
                 carried = self._full_steps(dim, (number(first), number(middle), step), carried)
-            if last > middle:
+            if not is_known_equal(last, middle):
                 is_whole = (last - middle) % self.frame.lanes == 0
                 carried = self._rest(dim, (number(middle), number(last)), carried, is_whole=is_whole)
             return carried
@@ -297,3 +298,8 @@ class WalkLoops:
         for copy in copies:
             new += body.build(copy, carried[copy * step : (copy + 1) * step])
         return new
+
+
+def _is_short(count: Size) -> bool:
+    """Whether one accumulator may take so many elements; what is known only at run time may be large."""
+    return isinstance(count, int) and count <= LONGEST_SUM

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lamina.errors import CompilerBug
 from lamina.ir.affine import AffineMap, Dim
@@ -15,7 +16,7 @@ from lamina.ir.attributes import plain
 from lamina.ir.core import Block, Operation, Value
 from lamina.ir.ops.linalg import indexing_maps, inputs_and_outputs
 from lamina.ir.ops.memref import as_memref
-from lamina.ir.types import ScalarType
+from lamina.ir.types import ScalarType, numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +125,14 @@ def read_walk(operation: Operation, parallel: int) -> Walk:
     maps = indexing_maps(operation)
     inputs, outputs = inputs_and_outputs(operation)
     scalars = operation.body.arguments
-    sizes = [-1] * maps[0].dims
+    sizes: list[Any] = [-1] * maps[0].dims
     accesses: list[Access] = []
     for memory, map_, scalar in zip((*inputs, *outputs), maps, scalars, strict=True):
         accesses.append(_access(memory, map_, scalar))
         for expr, size in zip(map_.results, as_memref(memory.type).shape, strict=True):
-            if isinstance(expr, Dim) and isinstance(size, int):
+            if isinstance(expr, Dim):
                 sizes[expr.position] = size
-    if -1 in sizes:
+    if any(isinstance(size, int) and size < 0 for size in sizes):
         raise CompilerBug("no operand of a linalg.generic walks one of its dimensions", stage="vectorize")
     kinds = operation.attributes.get("lamina.reductions")
     names = [""] * len(outputs) if kinds is None else plain(kinds)
@@ -142,8 +143,8 @@ def read_walk(operation: Operation, parallel: int) -> Walk:
 def _access(memory: Value, map_: AffineMap, scalar: Value) -> Access:
     type_ = as_memref(memory.type)
     strides = [0] * map_.dims
-    for expr, stride in zip(map_.results, type_.layout, strict=True):
-        if not isinstance(expr, Dim) or not isinstance(stride, int):
+    for expr, stride in zip(map_.results, type_.steps, strict=True):
+        if not isinstance(expr, Dim):
             raise CompilerBug(f"loops cannot be built for the map {map_}", stage="vectorize")
         strides[expr.position] += stride
     source = memory.defining_op
@@ -151,5 +152,5 @@ def _access(memory: Value, map_: AffineMap, scalar: Value) -> Access:
     offset = 0
     if source is not None and source.name == "memref.reinterpret_cast":
         buffer = source.operand()
-        offset = plain(source.attributes["static_offsets"])[0]
+        (offset,) = numbers((type_.offset,))
     return Access(buffer, tuple(strides), offset, scalar)

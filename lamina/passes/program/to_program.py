@@ -18,13 +18,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lamina.errors import CompilerBug
-from lamina.ir.attributes import ArrayAttr, plain
+from lamina.ir.attributes import ArrayAttr, attribute, plain
 from lamina.ir.core import Block, Builder, Operation, OpResult, Region, Value, lookup, symbol_name
 from lamina.ir.ops.aten import is_extern
 from lamina.ir.ops.func import function_type
 from lamina.ir.ops.program import object_type
+from lamina.ir.sizes import SymbolicSize
 from lamina.ir.types import FunctionType, MemRefType, TensorType, Type, element_count
 from lamina.passes.program.placements import Placement, find_placements, piece_types
+from lamina.passes.program.sharing import work_of
 from lamina.passes.program.views import has_equal_strides, is_view, view_of
 
 NAME = "to_program"
@@ -128,6 +130,10 @@ class _Lowering:
             wanted = buffer_type(value.type, strides_attribute(kernel, "lamina.arg_strides", position))
             inputs.append(buffer if buffer.type is wanted else self._restride(buffer, wanted, builder))
         attributes = {"kernel": operation.attributes["callee"], "outputs": len(outputs)}
+        if "lamina.sizes" in kernel.attributes:
+            names = plain(kernel.attributes["lamina.sizes"])
+            attributes["sizes"] = attribute([SymbolicSize.get(name) for name in names])
+            attributes["work"] = attribute(list(work_of(kernel)))
         builder.op("program.launch", [*inputs, *outputs], (), attributes)
 
     def _output(self, result: Value, builder: Builder) -> Value:
@@ -267,7 +273,10 @@ def _is_fresh(root: Value) -> bool:
 
 
 def _repeats_elements(type_: MemRefType) -> bool:
-    return any(step == 0 and size > 1 for size, step in zip(type_.sizes, type_.steps, strict=True))
+    return any(
+        isinstance(step, int) and step == 0 and size > 1
+        for size, step in zip(type_.sizes, type_.steps, strict=True)
+    )
 
 
 def _is_dense(buffer: Value, root: Value) -> bool:

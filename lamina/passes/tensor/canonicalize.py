@@ -19,7 +19,8 @@ from lamina.ir.ops import is_commutative, is_pure
 from lamina.ir.ops.aten import is_extern
 from lamina.ir.passes import Context
 from lamina.ir.rewrite import ANY, Pattern, Rewriter, rewrite
-from lamina.ir.types import Symbol, TensorType
+from lamina.ir.sizes import ANONYMOUS, SymbolicSize
+from lamina.ir.types import TensorType
 from lamina.passes.tensor import algebra, casts, structure
 from lamina.passes.tensor.equations import Compiled, apply
 from lamina.passes.tensor.fold import dense_constant, fold
@@ -52,7 +53,10 @@ def _may_change(operation: Operation) -> bool:
         return False
     types = [operation.result.type, *(value.type for value in operation.operands)]
     return not any(
-        isinstance(size, Symbol) for type_ in types if isinstance(type_, TensorType) for size in type_.shape
+        isinstance(size, SymbolicSize) and size.name == ANONYMOUS
+        for type_ in types
+        if isinstance(type_, TensorType)
+        for size in type_.shape
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from lamina.ir.attributes import UNIT, Attribute
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.passes import Context
-from lamina.ir.types import TensorType, none, row_major_strides
+from lamina.ir.types import TensorType, none, numbers, row_major_strides
 
 MKL, MKLDNN = "mkl", "mkldnn"
 
@@ -53,7 +53,7 @@ def _row_major(type_: TensorType) -> tuple[int, ...]:
     strides = row_major_strides(type_.shape)
     if strides is None:
         raise ValueError(f"{type_} has symbolic sizes: say the strides of the result")
-    return strides
+    return numbers(strides)
 
 
 def channels_last_strides(shape: Sequence[int]) -> tuple[int, ...]:

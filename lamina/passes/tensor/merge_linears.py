@@ -13,6 +13,7 @@ from __future__ import annotations
 from lamina.ir.attributes import integers
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.passes import Context
+from lamina.ir.sizes import hint
 from lamina.ir.types import TensorType
 from lamina.passes.tensor.library import call
 from lamina.passes.tensor.pack_linear import FEWEST_ROWS, Product, find_product
@@ -36,7 +37,7 @@ def run(module: Operation, context: Context) -> None:
     siblings: dict[tuple[Value, bool, bool], list[Operation]] = {}
     for operation in function.body:
         product = find_product(operation, weights)
-        if product is None or not FEWEST_ROWS <= product.rows <= MOST_ROWS:
+        if product is None or not FEWEST_ROWS <= hint(product.rows) <= MOST_ROWS:
             continue
         if product.width > WIDEST:
             continue

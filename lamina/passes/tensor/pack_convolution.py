@@ -15,6 +15,7 @@ from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.ops import is_elementwise
 from lamina.ir.ops.aten import arguments
 from lamina.ir.passes import Context
+from lamina.ir.sizes import hint
 from lamina.ir.types import TensorType, f32
 from lamina.passes.tensor.library import MKLDNN, call, channels_last_strides, libraries
 from lamina.passes.tensor.reshape import static_shape
@@ -99,7 +100,7 @@ def _pack(operation: Operation, args: list[Any]) -> Value:
     type_ = operation.result.type
     assert isinstance(type_, TensorType) and isinstance(weight.type, TensorType)
     stride, padding, dilation = (_both(entry) for entry in (stride, padding, dilation))
-    order = [padding, stride, dilation, groups, list(static_shape(x))]
+    order = [padding, stride, dilation, groups, list(map(hint, static_shape(x)))]
     packed = call(
         builder, "mkldnn._reorder_convolution_weight.default", [weight, *order], weight.type, opaque=True
     )

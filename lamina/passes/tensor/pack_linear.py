@@ -17,6 +17,7 @@ from lamina.ir.attributes import integers, plain
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.ops.aten import arguments
 from lamina.ir.passes import Context
+from lamina.ir.sizes import hint, is_static
 from lamina.ir.types import TensorType, f32
 from lamina.passes.tensor.library import MKL, MKLDNN, call, libraries
 from lamina.passes.tensor.reshape import static_shape
@@ -65,7 +66,7 @@ def run(module: Operation, context: Context) -> None:
             continue
         reason = _refusal(product, known)
         if reason is not None:
-            context.remarks.add(NAME, operation.location, reason, "refused", rows=product.rows)
+            context.remarks.add(NAME, operation.location, reason, "refused", rows=hint(product.rows))
             continue
         routine = MKL if MKL in known else MKLDNN
         result = _pack(operation, product, routine)
@@ -99,6 +100,8 @@ def _refusal(product: Product, known: frozenset[str]) -> str | None:
     """Why a product stays as it is."""
     if not known & {MKL, MKLDNN}:
         return "no library with packed weights"
+    if not is_static((product.rows,)):
+        return "the number of rows varies: weights are packed for one number of rows"
     if product.rows < FEWEST_ROWS:
         return "one row: bound by reading the weights"
     if 0 in static_shape(product.x) or 0 in static_shape(product.weight):

@@ -20,7 +20,8 @@ from lamina.ir.core import UNKNOWN, Block, Builder, Operation, Region, Value, sy
 from lamina.ir.ops import is_pure
 from lamina.ir.ops.aten import is_extern
 from lamina.ir.passes import Context
-from lamina.ir.types import FunctionType, TensorType, row_major_strides
+from lamina.ir.size_names import names_in
+from lamina.ir.types import FunctionType, TensorType, numbers, row_major_strides
 from lamina.passes.tensor.to_library import can_run, to_library
 from lamina.passes.tensor.weights import VIEWS, main_function, weight_values
 
@@ -76,7 +77,7 @@ def _computed_from_nothing(main: Operation) -> set[Value]:
     return {
         result
         for operation in main.body
-        if is_extern(operation) and is_pure(operation) and not operation.operands
+        if is_extern(operation) and is_pure(operation) and not operation.operands and not names_in(operation)
         for result in operation.results
     }
 
@@ -139,7 +140,7 @@ def strides_of_result(value: Value) -> list[int]:
         place = operation.results.index(value)  # type: ignore[arg-type]
         return list(plain(operation.attributes["result_strides"])[place])
     assert isinstance(value.type, TensorType)
-    return list(row_major_strides(value.type.shape) or ())
+    return list(numbers(row_major_strides(value.type.shape) or ()))
 
 
 def _add_arguments(main: Operation, wanted: list[Value]) -> None:

@@ -13,21 +13,18 @@ Groups = list[list[int]]
 
 
 def reshape(builder: Builder, value: Value, shape: Sequence[int]) -> Value:
-    """`value` with the same elements in row-major order under another shape (static, equal counts)."""
+    """`value` with the same elements in row-major order under another shape (of an equal count)."""
     for step in steps(static_shape(value), tuple(shape)):
         value = _step(builder, value, step)
     return value
 
 
 def static_shape(value: Value) -> tuple[int, ...]:
-    """The shape of a tensor value; ValueError when a size is symbolic or it is no tensor."""
+    """The shape of a tensor value; ValueError when it is no tensor."""
     type_ = value.type
     if not isinstance(type_, TensorType):
         raise ValueError(f"needs a tensor, got {type_}")
-    sizes = tuple(size for size in type_.shape if isinstance(size, int))
-    if len(sizes) != type_.rank:
-        raise ValueError(f"{type_} has a symbolic size")
-    return sizes
+    return type_.sizes
 
 
 def steps(source: tuple[int, ...], target: tuple[int, ...]) -> list[tuple[int, ...]]:

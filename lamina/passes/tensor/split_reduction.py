@@ -19,6 +19,7 @@ from math import prod
 from lamina.ir.attributes import integers, plain
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.passes import Context
+from lamina.ir.sizes import hint, is_static
 from lamina.ir.types import TensorType
 from lamina.passes.tensor.reshape import reshape, static_shape
 
@@ -55,9 +56,9 @@ def _outer_first(operation: Operation) -> Value | None:
         return None
     inner = [dim for dim in dims if dim > kept[-1]]
     outer = [dim for dim in dims if dim < kept[-1]]
-    if not inner or prod(sizes[dim] for dim in inner) >= SHORT_RUN:
+    if not inner or prod(hint(sizes[dim]) for dim in inner) >= SHORT_RUN:
         return None
-    if prod(sizes[dim] for dim in outer) < SHORT_RUN:
+    if prod(hint(sizes[dim]) for dim in outer) < SHORT_RUN:
         return None
     builder = Builder.before_op(operation)
     first = _reduce(builder, operation, operation.operand(), outer)
@@ -68,8 +69,8 @@ def _outer_first(operation: Operation) -> Value | None:
 def _in_pieces(operation: Operation, cores: int) -> Value | None:
     """Where too few elements are kept to give every core work."""
     sizes, dims = static_shape(operation.operand()), plain(operation.attributes["dims"])
-    kept = prod(size for dim, size in enumerate(sizes) if dim not in dims)
-    reduced = prod(sizes[dim] for dim in dims)
+    kept = prod(hint(size) for dim, size in enumerate(sizes) if dim not in dims)
+    reduced = prod(hint(sizes[dim]) for dim in dims)
     if kept >= 2 * cores or reduced < LARGE:
         return None
     split = next((dim for dim in dims if _pieces_of(sizes[dim]) > 1), None)
@@ -85,7 +86,9 @@ def _in_pieces(operation: Operation, cores: int) -> Value | None:
 
 
 def _pieces_of(size: int) -> int:
-    """The largest number of equal pieces, up to PIECES."""
+    """The largest number of equal pieces, up to PIECES; 1 where the size is known only at run time."""
+    if not is_static((size,)):
+        return 1
     return next(pieces for pieces in range(min(PIECES, max(size, 1)), 0, -1) if size % pieces == 0)
 
 

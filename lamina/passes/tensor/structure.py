@@ -296,7 +296,7 @@ def rules_of(operation: Operation) -> tuple[Rule, ...]:
 
 def _ints(operation: Operation, name: str) -> list[int]:
     values: Any = plain(operation.attributes[name])
-    return [int(value) for value in values]
+    return list(values)
 
 
 def _made_by(value: Value, *names: str) -> Operation | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lamina.ir.attributes import plain
 from lamina.ir.core import Block, Operation, Value
 from lamina.ir.ops import is_pure
+from lamina.ir.size_names import names_in
 
 VIEWS = frozenset(
     {
@@ -30,7 +31,10 @@ def weight_arguments(function: Operation) -> set[Value]:
 
 
 def weight_values(function: Operation) -> set[Value]:
-    """All values that the function computes from weights and constants, with a weight among them."""
+    """All values that the function computes from weights and constants, with a weight among them.
+
+    What has a size that is known only at run time is none: it would be computed once a size.
+    """
     weights = weight_arguments(function)
     constants: set[Value] = set()
     _extend(function.body, weights, constants)
@@ -39,7 +43,7 @@ def weight_values(function: Operation) -> set[Value]:
 
 def _extend(block: Block, weights: set[Value], constants: set[Value]) -> None:
     for operation in block:
-        if operation.regions or not operation.results or not is_pure(operation):
+        if operation.regions or not operation.results or not is_pure(operation) or names_in(operation):
             continue
         if all(value in constants for value in operation.operands):
             constants.update(operation.results)

@@ -7,10 +7,9 @@ from lamina.codegen.llvm.types import like, lower_type, stored_type
 from lamina.errors import CompilerBug
 from lamina.ir.attributes import DenseArrayAttr, IntegerAttr
 from lamina.ir.core import Operation, Value
+from lamina.ir.ops.memref import DYNAMIC
 from lamina.ir.types import MemRefType, ScalarType, element_count, i1, index, pointer
 
-DYNAMIC = -(1 << 63)
-"""Stands for "an operand" in `static_offsets` and its like."""
 SCRATCH_ALIGNMENT = 64
 
 

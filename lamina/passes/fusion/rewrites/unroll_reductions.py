@@ -14,6 +14,7 @@ from itertools import product
 from lamina.ir.attributes import DenseElementsAttr, integers, plain
 from lamina.ir.core import Block, Builder, Operation, Value
 from lamina.ir.ops import is_elementwise
+from lamina.ir.sizes import is_static
 from lamina.ir.types import TensorType, i1
 from lamina.passes.fusion.graph import is_view, kind_of, shape_of, tensor_type
 from lamina.passes.tensor.reshape import reshape
@@ -36,6 +37,8 @@ def unroll_reductions(block: Block) -> None:
     """Users last, so that of three reductions in a chain the outermost stays."""
     for operation in block:
         if operation.name != "lamina.reduce" or kind_of(operation) != "reduce":
+            continue
+        if not is_static(shape_of(operation.operand())):
             continue
         count = reduced_count(operation)
         if count == 1:

@@ -1,0 +1,161 @@
+"""torch's symbolic sizes as the IR's: what a trace on fakes of open sizes says in sympy, in our expressions.
+
+The one place that looks into torch's expressions (`SymInt.node.expr`) and shape environment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+
+from lamina.ir.sizes import LEAST, Condition, Size, SymbolicSize, UndecidedSize, has_quotient, known_relation
+
+Make = Callable[..., Size]
+OPERATIONS: dict[str, Make] = {
+    "Add": lambda *terms: sum(terms[1:], terms[0]),
+    "Mul": lambda *factors: math.prod(factors[1:], start=factors[0]),
+    "Pow": lambda base, exponent: math.prod([base] * _whole(exponent)),
+    "FloorDiv": lambda a, b: a // b,
+    "CleanDiv": lambda a, b: a // b,
+    "IntTrueDiv": lambda a, b: _exact(a, b),
+    "CeilToInt": lambda a: a,
+    "PythonMod": lambda a, b: a % b,
+    "Mod": lambda a, b: a % b,
+    "ModularIndexing": lambda a, b, c: a // b % c,
+}
+"""By the name of the class in sympy, or in torch's functions beside it."""
+RELATIONS = {
+    "Equality": ("==", 1),
+    "Unequality": ("!=", 1),
+    "StrictLessThan": ("<", 1),
+    "GreaterThan": (">=", 1),
+    "StrictGreaterThan": ("<", -1),
+    "LessThan": (">=", -1),
+}
+"""Our relation to 0 of the difference of both sides, times the sign."""
+OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<"}
+
+
+class OpenSizes:
+    """The symbols of one trace: `names` from torch's to ours, `hints` the sizes at hand by our names.
+
+    A sum with a quotient in it, such as the size of a convolution's result, gets a name of its own in
+    `derived`: products of such sizes stay products.
+    """
+
+    def __init__(
+        self,
+        environment: Any = None,
+        names: Mapping[str, str] | None = None,
+        hints: Mapping[str, int] | None = None,
+    ) -> None:
+        self.environment = environment
+        self.names = dict(names or {})
+        self.hints = dict(hints or {})
+        self.derived: dict[str, SymbolicSize] = {}
+
+    def read(self, size: Any) -> Any:
+        """A size as the IR has it; anything that is no symbolic int stays as it is."""
+        if isinstance(size, torch.SymInt):
+            return self.expression(size.node.expr)
+        if isinstance(size, torch.SymFloat | torch.SymBool):
+            raise UndecidedSize(f"a number computed from sizes ({size}) is not a size")
+        return size
+
+    def read_all(self, sizes: Iterable[Any]) -> tuple[Any, ...]:
+        """Several sizes or strides."""
+        return tuple(size if type(size) is int else self.read(size) for size in sizes)
+
+    def expression(self, expression: Any) -> Size:
+        """An integer expression of sympy."""
+        if expression.is_Integer:
+            return int(expression)
+        if expression.is_Symbol:
+            name = self.names.get(str(expression))
+            if name is None:
+                raise UndecidedSize(f"the size {expression} depends on tensor data")
+            return SymbolicSize.get(name)
+        made = OPERATIONS.get(type(expression).__name__)
+        if made is None:
+            raise UndecidedSize(f"the size {expression} is not a polynomial")
+        size = made(*map(self.expression, expression.args))
+        if isinstance(size, SymbolicSize) and len(size.terms) > 1 and has_quotient(size):
+            return self._name(size)
+        return size
+
+    def _name(self, size: SymbolicSize) -> SymbolicSize:
+        """The name of a derived size; the size itself where it is too small to be one."""
+        for name, known in self.derived.items():
+            if known is size:
+                return SymbolicSize.get(name)
+        value = size.value(self.hints)
+        if value < LEAST:
+            return size
+        name = f"d{len(self.derived)}"
+        self.derived[name] = size
+        self.hints[name] = value
+        return SymbolicSize.get(name)
+
+    def conditions(self) -> list[Condition]:
+        """What the trace took for granted of the sizes, beyond that each is at least `LEAST`."""
+        if self.environment is None:
+            return []
+        found: dict[Condition, None] = {}
+        for size in self.derived.values():
+            # A name is taken to be at least `LEAST`.
+            above = size - LEAST
+            if isinstance(above, SymbolicSize):
+                found[Condition(above, ">=")] = None
+        for guard in self.environment.guards:
+            found.update(dict.fromkeys(self._condition(guard.expr)))
+        for symbol, value in self.environment.replacements.items():
+            difference = self._symbol(symbol) - self.expression(value)
+            if isinstance(difference, SymbolicSize):
+                found[Condition(difference, "==")] = None
+        return list(found)
+
+    def _symbol(self, symbol: Any) -> Size:
+        return SymbolicSize.get(self.names[str(symbol)]) if str(symbol) in self.names else 0
+
+    def _condition(self, expression: Any, is_negated: bool = False) -> list[Condition]:
+        name = type(expression).__name__
+        if name in ("BooleanTrue", "BooleanFalse"):
+            return []
+        if name == "Not":
+            return self._condition(expression.args[0], not is_negated)
+        if name == "And" and not is_negated:
+            return [each for part in expression.args for each in self._condition(part)]
+        if name not in RELATIONS:
+            raise UndecidedSize(f"what holds of the sizes is not a comparison: {expression}")
+        relation, sign = RELATIONS[name]
+        relation = OPPOSITE[relation] if is_negated else relation
+        left, right = map(self.expression, expression.args)
+        difference = (left - right) * sign
+        if isinstance(difference, int) or _is_known(relation, difference):
+            return []
+        return [Condition(difference, relation)]
+
+
+def _is_known(relation: str, difference: SymbolicSize) -> bool:
+    is_negated = relation in ("!=", ">=")
+    known = known_relation(OPPOSITE[relation] if is_negated else relation, difference)
+    return known is not None and known != is_negated
+
+
+def _whole(exponent: Size) -> int:
+    if isinstance(exponent, int) and exponent >= 0:
+        return exponent
+    raise UndecidedSize("a size to the power of a size")
+
+
+def _exact(a: Size, b: Size) -> Size:
+    if isinstance(a % b, int) and a % b == 0:
+        return a // b
+    raise UndecidedSize(f"the quotient of {a} and {b} may not be whole")
+
+
+STATIC = OpenSizes()
+"""For traces on sizes that are all known."""

@@ -1,0 +1,214 @@
+"""One program, with its kernels, for all sizes of a captured graph's inputs.
+
+    x: (3, 8), then (5, 8)      s0 = 3: traced, fused, kernels built over s0      s0 = 5: bound
+
+The graph is traced on fakes whose varying sizes are symbols; what torch and the passes decide by the sizes at
+hand becomes a condition of the program. Sizes that meet the conditions are only put in: types and offsets
+become numbers and memory is planned, in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import fx
+
+from lamina.autograd.fake import storage_key
+from lamina.autograd.outputs import ConstantOutput, Output, ViewOutput, finish_outputs
+from lamina.autograd.symbols import OpenSizes
+from lamina.capture.fake import FakeTensorMode, make_dynamic_fake, make_shape_environment, make_symbol
+from lamina.capture.layouts import relate_strides
+from lamina.driver.graph import Compiled, find_program, keep_program
+from lamina.driver.kernels import STORE, Kernel
+from lamina.driver.prepared import Prepared
+from lamina.driver.program import OpenDimension, Program
+from lamina.driver.program_key import program_text
+from lamina.driver.watch import Watch, counters
+from lamina.errors import Unsupported
+from lamina.ir import machine
+from lamina.ir.passes import Context
+from lamina.ir.sizes import LEAST, SymbolicSize, value_of
+from lamina.options import Options
+from lamina.passes.program import plan_memory
+from lamina.passes.program.bind import bind
+from lamina.runtime.cache import Cache
+from lamina.runtime.devices.cpu import resident
+from lamina.runtime.executor import Executor
+from lamina.runtime.library_calls import available_libraries
+
+Tensor = torch.Tensor
+Places = Sequence[tuple[int, int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGraph:
+    """A torch-level graph, and which dimensions of which inputs vary."""
+
+    graph: fx.GraphModule
+    kinds: Sequence[str]
+    varying: Places
+    options: Options
+
+    def dimensions(self) -> list[OpenDimension]:
+        """A name for each dimension that varies."""
+        places = [(index, dimension) for index, dimension in self.varying if dimension is not None]
+        return [OpenDimension(f"s{number}", *place) for number, place in enumerate(places)]
+
+    def compile(self, inputs: Sequence[Any], watch: Watch) -> OpenProgram:
+        """Compile for all sizes for which the same holds as for those of `inputs`.
+
+        Raises Unsupported where the graph or a pass needs to know a size.
+        """
+        dimensions = self.dimensions()
+        cache = Cache(self.options.cache_path() if self.options.cache else None)
+        is_kept = self.options.cache and not self.options.verify and not self.options.trace
+        with watch.stage("program key"):
+            text = self._text(inputs, dimensions) if is_kept else None
+        program = find_program(text, self.options, cache, watch)
+        if program is None or not program.holds(dimensions_of(inputs, dimensions)):
+            program = self._make(inputs, dimensions, cache, watch)
+            keep_program(text, program, self.options, cache)
+        made = OpenProgram(program, self.options)
+        with watch.stage("give back"):
+            resident.give_back()
+        return made
+
+    def _text(self, inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> str | None:
+        strides = {
+            position: open_layout(inputs[position], position, dimensions)
+            for position in {each.position for each in dimensions}
+        }
+        return program_text(
+            self.graph, inputs, self.kinds, self.options, available_libraries(), {
+                position: f"{sizes} {steps}" for position, (sizes, steps) in strides.items()
+            },
+        )  # fmt: skip
+
+    def _make(
+        self, inputs: Sequence[Any], dimensions: Sequence[OpenDimension], cache: Cache, watch: Watch
+    ) -> Program:
+        from lamina.driver.lowering import make_open_program
+
+        context = Context(
+            self.options, machine.host(self.options), libraries=available_libraries(), stage=watch.stage
+        )
+        with watch.stage("trace"):
+            fakes, sizes = open_fakes(inputs, dimensions)
+        program = make_open_program(self.graph, fakes, self.kinds, sizes, context, cache, watch)
+        program.dimensions = list(dimensions)
+        return program
+
+
+def dimensions_of(inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> dict[str, int]:
+    """The sizes at hand by name."""
+    return {each.name: int(inputs[each.position].shape[each.dimension]) for each in dimensions}
+
+
+def open_layout(
+    tensor: Tensor, position: int, dimensions: Sequence[OpenDimension]
+) -> tuple[list[Any], list[Any]]:
+    """Sizes and strides of input number `position` with names for what varies."""
+    sizes: list[Any] = list(tensor.shape)
+    for each in dimensions:
+        if each.position == position:
+            sizes[each.dimension] = SymbolicSize.get(each.name)
+    related = relate_strides(sizes, tuple(tensor.shape), tensor.stride())
+    return sizes, [_product(stride, sizes) for stride in related]
+
+
+def _product(stride: int | tuple[int, ...], factors: Sequence[Any]) -> Any:
+    if isinstance(stride, int):
+        return stride
+    product: Any = stride[0]
+    for dimension in stride[1:]:
+        product = product * factors[dimension]
+    return product
+
+
+def open_fakes(inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> tuple[list[Any], OpenSizes]:
+    """The inputs with fakes of symbolic sizes where sizes vary.
+
+    Raises Unsupported for sizes below `LEAST`, and where a varying input shares memory with another.
+    """
+    mode = FakeTensorMode()
+    environment = make_shape_environment(mode)
+    names: dict[str, str] = {}
+    symbols: dict[tuple[int, int], Any] = {}
+    for number, each in enumerate(dimensions):
+        size = inputs[each.position].shape[each.dimension]
+        if size < LEAST:
+            raise Unsupported("undecided-size", f"a size that varies is {size}")
+        name, symbol = make_symbol(environment, number, size, LEAST, None)
+        names[name] = each.name
+        symbols[each.position, each.dimension] = symbol
+    tensors = [value for value in inputs if isinstance(value, Tensor)]
+    owners = [storage_key(value) for value in tensors]
+    fakes = list(inputs)
+    for position in dict.fromkeys(each.position for each in dimensions):
+        tensor = inputs[position]
+        if owners.count(storage_key(tensor)) > 1:
+            raise Unsupported("undecided-size", "an input whose sizes vary shares memory with another")
+        sizes = [symbols.get((position, k), size) for k, size in enumerate(tensor.shape)]
+        related = relate_strides(sizes, tuple(tensor.shape), tensor.stride())
+        fakes[position] = make_dynamic_fake(mode, tensor, sizes, [_product(each, sizes) for each in related])
+    return fakes, OpenSizes(environment, names, dimensions_of(inputs, dimensions))
+
+
+@dataclass(slots=True)
+class OpenProgram:
+    """A program of symbolic sizes whose kernels are loaded: `bind` makes something that runs of it."""
+
+    program: Program
+    options: Options
+    kernels: dict[str, Kernel] = field(init=False)
+    prepared: Prepared | None = field(init=False)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.kernels = STORE.callables(self.program.kernels)
+        self.prepared = None
+        if self.program.prepare is not None:
+            prepare = Executor(self.program.prepare, self.kernels)
+
+            def settle() -> None:
+                prepare.forget_states()
+                resident.trim_heap()
+
+            self.prepared = Prepared(lambda values: [], prepare, self.program.prepare_arguments, settle)
+        counters.kernels += len(self.kernels)
+        counters.externs += sum(self.program.report.externs.values())
+
+    def holds(self, inputs: Sequence[Any]) -> bool:
+        """Whether the program is right for sizes like these."""
+        return self.program.holds(dimensions_of(inputs, self.program.dimensions))
+
+    def bind(self, inputs: Sequence[Any], watch: Watch) -> Compiled:
+        """What runs for inputs of these sizes."""
+        program = self.program
+        values = program.values(dimensions_of(inputs, program.dimensions))
+        with watch.stage("bind"):
+            main = bind(program.main, values, machine.host(self.options))
+            plan_memory.run(main)
+        with watch.stage("executor"):
+            executor = Executor(main, self.kernels, self.options.threads)
+            run: Callable[[Sequence[Any]], list[Any]] = executor
+            if self.prepared is not None:
+                run = self.prepared.beside(executor)
+        report = replace(program.report, seconds=watch.seconds, texts={"program": executor.source})
+        report.arena_bytes = executor.arena_bytes
+        outputs = [bind_output(each, values) for each in program.outputs]
+        run = finish_outputs(run, outputs, program.positions, program.count)
+        return Compiled(run, report, program.is_repeatable)
+
+
+def bind_output(output: Output, values: dict[str, int]) -> Output:
+    """The output for sizes that are numbers."""
+    if isinstance(output, ConstantOutput) and isinstance(output.value, SymbolicSize):
+        return ConstantOutput(output.value.value(values))
+    if not isinstance(output, ViewOutput):
+        return output
+    size, stride = (tuple(value_of(each, values) for each in part) for part in (output.size, output.stride))
+    return replace(output, size=size, stride=stride, offset=value_of(output.offset, values))
