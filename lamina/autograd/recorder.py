@@ -146,7 +146,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if val is None:
             values = fx.map_arg(args, lambda node: node.meta["val"])
             val = run_fake(self.mode, op, (), values, kwargs)
-        node = self.graph.create_node("call_function", op, args, kwargs)
+        node = self.graph.create_node("call_function", op)
+        # Set afterwards: torch warns of symbolic sizes among the arguments of a new node.
+        node.args, node.kwargs = args, kwargs
         node.meta["val"] = val
         node.meta["location"] = self.location
         if isinstance(val, Tensor):
