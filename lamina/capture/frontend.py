@@ -25,7 +25,6 @@ from lamina.capture.rebuild import Rebuilder
 from lamina.capture.side_effects import SideEffects, collect_side_effects
 from lamina.capture.sources import Argument, Fixed
 from lamina.capture.tensor_guards import has_shared_storage, share_memory
-from lamina.capture.values.torch_calls import AUTOCAST, GRAD_MODE
 from lamina.capture.values.tracing_world import TracingWorld
 from lamina.errors import Unsupported
 
@@ -65,14 +64,13 @@ class Attempt:
             except TracingPaused:
                 point, result = self.describe_pause()
             grad_mode = torch.is_grad_enabled()
+            self.world.modes.close_graph()
         self.rebuilder = Rebuilder(self.world)
         return assemble(self.world, self.rebuilder, self.args, self.kwargs, result, grad_mode, point)
 
     def describe_pause(self) -> tuple[ResumePoint, tuple[Value, ...]]:
         frame = self.machine.root
         assert frame is not None
-        if self.world.autocasts:
-            stop("autocast", "the break lies in an autocast or inference mode region")
         if reads_caller_frame(frame):
             stop("frames", "a function looks at the frame that calls it")
         return describe_frame(frame)
@@ -223,14 +221,7 @@ def preserve_modes(world: TracingWorld) -> Iterator[None]:
         yield
     finally:
         fake_log.disabled = was_disabled
-        while world.autocasts:
-            context, entered, _ = world.autocasts.pop()
-            leave = (
-                AUTOCAST._exit_autocast
-                if isinstance(context, torch.autocast)
-                else GRAD_MODE._exit_inference_mode
-            )
-            leave(entered)
+        world.modes.unwind()
         torch._C._set_grad_enabled(grad_mode)
 
 
@@ -256,7 +247,9 @@ def assemble(
 ) -> Captured:
     """Close the graph and generate the functions around it."""
     effects = collect_side_effects(world)
-    if grad_mode != torch.is_grad_enabled():
+    if world.modes.lasts:
+        effects.switches = world.modes.switches
+    elif grad_mode != torch.is_grad_enabled():
         effects.calls.append((torch._C._set_grad_enabled, (grad_mode,), {}))
     rebuilder.write_all(result, effects)
     builder = world.builder

@@ -116,9 +116,11 @@ class GraphBuilder:
         self, tensor: torch.Tensor, source: Source, name: str, dynamic: dict[int, tuple[int, int | None]]
     ) -> TensorValue:
         """A placeholder for a tensor from outside. dynamic: dimensions of any size between two bounds."""
-        fake: Any = (
-            self.symbols.make_fake(tensor, source, dynamic) if dynamic else make_fake(self.mode, tensor)
-        )
+        # An ordinary tensor stays one under inference mode.
+        with torch.inference_mode(tensor.is_inference()):
+            fake: Any = (
+                self.symbols.make_fake(tensor, source, dynamic) if dynamic else make_fake(self.mode, tensor)
+            )
         node = self._add_placeholder(name, fake)
         value = TensorValue(self, fake, node, type(tensor), source, tensor)
         self.inputs.append(value)

@@ -32,6 +32,8 @@ class Rebuilder(ValueRebuilder):
             texts = [self._express_argument(argument) for argument in arguments]
             texts += [f"{name}={self._express_argument(value)}" for name, value in keywords.items()]
             writes.append(f"{self.writer.constant(function)}({', '.join(texts)})")
+        for switch in effects.switches:
+            writes.append(f"{self.writer.constant(switch.function)}({self.express(switch.value)})")
         for line in writes:
             self.writer.add(line)
         self.writer.add(f"return {returned}")

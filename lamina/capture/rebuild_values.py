@@ -105,7 +105,7 @@ class ValueRebuilder:
             stop("local-class", f"the class {value.__qualname__}, made inside, leaves the compiled function")
         if kind in BOUND_NATIVE and is_bound_native(value):
             return self.writer.fresh(f"({self.express(value.__self__)}).{value.__name__}")
-        if isinstance(value, BY_IDENTITY) or kind in BY_EQUALITY:
+        if isinstance(value, BY_IDENTITY) or kind in BY_EQUALITY or is_native_enum(kind):
             return self.writer.constant(value)
         if kind is AttributeView:
             return self.writer.read(f"{value.state.source.expression(self.writer)}.__dict__")
@@ -315,6 +315,11 @@ class ValueRebuilder:
             if item:
                 self.writer.add(f"{name}.{field} = {self.express(item)}")
         return name
+
+
+def is_native_enum(kind: type) -> bool:
+    """Whether a class is an enumeration made by pybind11: its members are there once."""
+    return type(kind).__name__ == "pybind11_type" and hasattr(kind, "__members__")
 
 
 def is_made_by_class_statement(kind: type) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.sources import Source
+from lamina.capture.values.modes import Switch
 from lamina.capture.values.object_records import ObjectState, read_dict
 from lamina.capture.values.outside import ContainerCopy, dict_base
 
@@ -38,10 +39,11 @@ class SideEffects:
     globals: list[tuple[dict[str, Value], str, Value]] = field(default_factory=list)
     cells: list[tuple[types.CellType, Value]] = field(default_factory=list)
     calls: list[tuple[Any, tuple[Value, ...], dict[str, Value]]] = field(default_factory=list)
+    switches: list[Switch] = field(default_factory=list)
 
     @property
     def count(self) -> int:
-        groups = (self.containers, self.attributes, self.globals, self.cells, self.calls)
+        groups = (self.containers, self.attributes, self.globals, self.cells, self.calls, self.switches)
         return sum(len(group) for group in groups)
 
 

@@ -60,7 +60,9 @@ class Executor:
         namespace = dict(writer.names)
         exec(compile(self.source, f"<lamina {plain(program.attributes['sym_name'])}>", "exec"), namespace)
         self._prepare_state: Callable[[State], None] = namespace["prepare_state"]
-        self._run: Callable[[Sequence[Any], State, int], list[Any]] = namespace["run"]
+        run: Callable[[Sequence[Any], State, int], list[Any]] = namespace["run"]
+        # A program made under autocast has the casts in it; library calls are not to make them once more.
+        self._run = without_autocast(run) if torch.is_autocast_enabled("cpu") else run
         self._free: list[State] = []
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
@@ -78,6 +80,16 @@ class Executor:
     def forget_states(self) -> None:
         """Give the arenas of past calls back: for a program that runs rarely."""
         self._free.clear()
+
+
+def without_autocast(run: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Like `run`, with the thread's autocast out of effect."""
+
+    def call(inputs: Sequence[Any], state: State, threads: int) -> list[Any]:
+        with torch._C._DisableAutocast():
+            return run(inputs, state, threads)
+
+    return call
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from lamina.capture.values.checks import CHECK_MODELS
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.custom_functions import model_apply
 from lamina.capture.values.legacy_constructors import LEGACY_MODELS
+from lamina.capture.values.modes import MODE_MODELS
 from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue
 
 LEAF_PYTHON_MODULES = frozenset(
@@ -39,8 +40,6 @@ OP_OWNERS = (
     "torch._C._sparse",
     "torch._C._nested",
 )
-AUTOCAST: Any = torch.amp.autocast_mode
-GRAD_MODE: Any = torch.autograd.grad_mode
 
 
 def is_torch_builtin(callee: Any) -> bool:
@@ -162,57 +161,12 @@ def model_is_tensor(world: Any, arguments: Arguments, keywords: Keywords) -> Val
     return type(arguments[0]) is TensorValue
 
 
-def set_mode(function: Callable[..., Any]) -> Model:
-    """A function that switches a thread-wide mode: recorded, and switched for the fakes too."""
-
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        world.record_mode(function, arguments)
-        return function(*arguments)
-
-    return model
-
-
 def model_autocast(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     """`torch.autocast(...)` only reads defaults of its device; they are guarded."""
     device = arguments[0] if arguments else keywords["device_type"]
     world.guard_query(f"autocast dtype of {device}", functools.partial(torch.get_autocast_dtype, device))
     world.guard_query("autocast cache", torch.is_autocast_cache_enabled)
     return torch.autocast(*arguments, **keywords)
-
-
-def model_autocast_enter(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    context = arguments[0]
-    values = tuple(
-        world.load_attribute(context, name) for name in ("device", "fast_dtype", "_enabled", "_cache_enabled")
-    )
-    entered = AUTOCAST._enter_autocast(*values)
-    node = world.record_mode(AUTOCAST._enter_autocast, values)
-    world.autocasts.append((context, entered, node))
-    return context
-
-
-def model_autocast_exit(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    context = arguments[0]
-    known, entered, node = world.autocasts.pop()
-    if known is not context:
-        stop("autocast", "autocast contexts are left in another order than they were entered")
-    AUTOCAST._exit_autocast(entered)
-    world.record_mode(AUTOCAST._exit_autocast, (node,))
-    return False
-
-
-def model_inference_enter(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    context = arguments[0]
-    mode = world.load_attribute(context, "mode")
-    entered = GRAD_MODE._enter_inference_mode(mode)
-    node = world.record_mode(GRAD_MODE._enter_inference_mode, (mode,))
-    world.autocasts.append((context, entered, node))
-
-
-def model_inference_exit(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    _, entered, node = world.autocasts.pop()
-    GRAD_MODE._exit_inference_mode(entered)
-    world.record_mode(GRAD_MODE._exit_inference_mode, (node,))
 
 
 def model_module_call(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -324,18 +278,14 @@ def collect_models() -> dict[Any, Model]:
         torch.jit.is_tracing: answer(False),  # type: ignore[attr-defined]
         torch._jit_internal.is_scripting: answer(False),
         torch.is_tensor: model_is_tensor,
-        torch._C._set_grad_enabled: set_mode(torch._C._set_grad_enabled),
         torch.autocast: model_autocast,
-        torch.autocast.__enter__: model_autocast_enter,
-        torch.autocast.__exit__: model_autocast_exit,
-        torch.inference_mode.__enter__: model_inference_enter,
-        torch.inference_mode.__exit__: model_inference_exit,
         torch.nn.Module.__call__: model_module_call,
         torch.nn.Module._call_impl: model_module_call,
         torch.nn.Module.__getattr__: model_module_getattr,
         torch.autograd.Function.apply.__func__: model_apply,  # type: ignore[attr-defined]
         **LEGACY_MODELS,
         **CHECK_MODELS,
+        **MODE_MODELS,
         print: model_print,
         warnings.warn: record_effect(warnings.warn),
         torch._C._log_api_usage_once: answer(None),

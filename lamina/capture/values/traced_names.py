@@ -5,13 +5,12 @@ from __future__ import annotations
 import types
 from typing import Any
 
-import torch
-
 from lamina.capture.dynamic import current_history
 from lamina.capture.graph_builder import GraphBuilder
 from lamina.capture.guards import GuardSet
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.sources import CellContents, Field, Fixed, Global, Item, Source
+from lamina.capture.values.modes import Modes
 from lamina.capture.values.outside import IMMUTABLE, Importer
 from lamina.capture.values.trust import is_library_file, is_trusted_module
 from lamina.capture.values.world import World
@@ -26,7 +25,7 @@ class TracedNames(World):
         self.history = current_history()
         self.importer = Importer(self, self.guards)
         self.effects: list[tuple[Any, tuple[Value, ...], dict[str, Value]]] = []
-        self.autocasts: list[tuple[Any, Any, torch.fx.Node]] = []
+        self.modes = Modes(self)
         self.identified: list[tuple[type, Source]] = []
         self.cells: dict[int, types.CellType] = {}
         self.cell_sources: dict[int, Source] = {}
