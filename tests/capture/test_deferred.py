@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-SCRIPT = """
+import pytest
+
+STATIC = """
 import sys, torch
 from torch import nn
 from lamina.capture import trace
@@ -25,9 +27,35 @@ with torch.no_grad():
 print("fine")
 """
 
+DYNAMIC = """
+import sys, torch
+from lamina.capture import trace
+from lamina.capture.dynamic import SizeHistory, remembering
+def halves(x):
+    half = x.shape[0] // 2 if x.shape[0] % 2 == 0 else 1
+    return torch.cat([x[:half] * half, x[half:].relu() + 1])
+x = torch.randn(8)
+with remembering(SizeHistory(True)):
+    captured = trace(halves, (x,), {}, fullgraph=True)
+for n in (8, 12, 30):
+    x = torch.randn(n)
+    assert captured.check((x,), {}), captured.explain_failure((x,), {})
+    assert torch.equal(captured.call((x,), {}), halves(x))
+assert "torch._dynamo.symbolic_convert" not in sys.modules
+from torch.fx.experimental.validator import ValidationException, translation_validation_enabled
+assert issubclass(ValidationException, Exception) and not translation_validation_enabled()
+compiled = torch.compile(halves, backend="eager", dynamic=True, fullgraph=True)
+assert torch.equal(compiled(x), halves(x))
+assert torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+with remembering(SizeHistory(True)):
+    assert torch.equal(trace(halves, (x,), {}).call((x,), {}), halves(x))
+print("fine")
+"""
 
-def test_compiler_of_torch_is_loaded_only_when_asked_for():
+
+@pytest.mark.parametrize("script", [STATIC, DYNAMIC], ids=["static", "dynamic"])
+def test_compiler_of_torch_is_loaded_only_when_asked_for(script):
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout.strip() == "fine", done.stdout + done.stderr
