@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
 )
 
+from lamina.eager.mode import EagerFakeMode, dispatch
 from lamina.errors import Unsupported
 
 Tensor = torch.Tensor
@@ -38,7 +39,7 @@ def fake_mode_of(tensors: Iterable[object]) -> FakeTensorMode:
     for tensor in tensors:
         if isinstance(tensor, FakeTensor):
             return tensor.fake_mode
-    return FakeTensorMode()
+    return EagerFakeMode()
 
 
 def to_fake(mode: FakeTensorMode, tensor: Tensor, *, is_alone: bool = False) -> Tensor:
@@ -102,7 +103,9 @@ def run_fake(
     if func is DEVICE_QUERY and isinstance(args[0], FakeTensor):
         return args[0].fake_device
     try:
-        return mode.dispatch(func, types, args, kwargs)
+        if isinstance(mode, EagerFakeMode):
+            return mode.dispatch(func, types, args, kwargs)
+        return dispatch(mode.dispatch, func, types, args, kwargs)
     except DataDependentOutputException as error:
         raise Unsupported(
             "data-dependent-scalar",

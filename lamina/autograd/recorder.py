@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lamina.autograd.decompose import KEPT, RULES, argument_values, is_composite, is_random
@@ -18,7 +19,16 @@ from lamina.autograd.fake import (
     storage_key,
     to_fake,
 )
-from lamina.autograd.functionalize import INVERSES, RESHAPES, Cell, View, memory_order, read, write
+from lamina.autograd.functionalize import (
+    INVERSES,
+    RESHAPES,
+    Cell,
+    View,
+    may_overlap,
+    memory_order,
+    read,
+    write,
+)
 from lamina.errors import Unsupported
 
 Tensor = torch.Tensor
@@ -285,6 +295,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         targets = written_arguments(func, args, kwargs)
         has_out = any(argument.is_out for argument in func._schema.arguments)
         if has_out:
+            check_out_arguments(func, args, kwargs, targets)
             # A fake of an `out=` op may change the strides of its target.
             result = targets[0] if len(func._schema.returns) == 1 else tuple(targets)
         else:
@@ -297,7 +308,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if len(new_values) != len(targets):
             raise Unsupported("in-place-op", f"{func} has no functional form")
         for target, new in zip(targets, new_values, strict=True):
-            if has_out and (target.shape != new.shape or not torch.can_cast(new.dtype, target.dtype)):
+            if has_out and (target.shape != new.shape or new.dtype != target.dtype):
                 raise Unsupported("out-argument", f"the `out=` tensor of {func} has another shape or dtype")
             self.store(target, new)
         return result
@@ -397,6 +408,19 @@ def written_arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         elif isinstance(value, list | tuple):
             targets.extend(value)
     return targets
+
+
+def check_out_arguments(func: Any, args: Any, kwargs: dict[str, Any], targets: list[Tensor]) -> None:
+    """Refuse `out=` tensors that eager may refuse, for where they are in memory."""
+    is_elementwise = torch.Tag.pointwise in func.tags
+    operands = [each for each in pytree.tree_leaves((args, kwargs)) if isinstance(each, Tensor)]
+    for target in targets:
+        places = [each for each in operands if storage_key(each) == storage_key(target)]
+        is_own = all(each is target for each in places) and (is_elementwise or len(places) == 1)
+        if may_overlap(target) or not is_own:
+            raise Unsupported(
+                "out-argument", f"the `out=` tensor of {func} shares memory with itself or others"
+            )
 
 
 def classify(func: Any) -> str:

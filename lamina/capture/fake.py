@@ -13,6 +13,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from lamina.capture.deferred import defer_compiler_import
+from lamina.eager.mode import EagerFakeMode
 
 DATA_DEPENDENT: tuple[type[BaseException], ...] = tuple(
     found
@@ -53,8 +54,8 @@ class InputSource:
     name = SourceName("input")
 
 
-class LightFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
-    """torch's fake mode without the wrapper that keeps torch's own compiler away from each dispatch.
+class LightFakeMode(EagerFakeMode):  # type: ignore[no-untyped-call]
+    """A fake mode without the wrapper that keeps torch's own compiler away from each dispatch.
 
     The wrapper loads that compiler and costs time in every operation; nothing compiles inside a capture.
     """

@@ -14,7 +14,7 @@ from tests.architecture.sources import ROOT, find_imports, list_files, name_of, 
 # None for everywhere.
 ALLOWED: dict[str, tuple[str, ...] | None] = {
     "torch": (
-        "capture", "autograd", "runtime", "distributed", "quantize",
+        "capture", "autograd", "eager", "runtime", "distributed", "quantize",
         "driver", "pipeline", "cli", "reports", "__init__.py",
     ),
     "llvmlite": ("codegen/llvm", "runtime/devices/cpu"),

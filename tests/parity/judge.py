@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -14,10 +15,12 @@ from torch.testing._internal.common_methods_invocations import op_db
 from tests.parity.compare import copy_arguments, find_difference, widen
 from tests.parity.compilers import Compiler
 from tests.parity.exceptions import BY_OPERATOR
+from tests.parity.layouts import relay
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.bool)
 SEED = 0
 GOOD = ("same", "skipped")
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Entry(NamedTuple):
@@ -32,8 +35,7 @@ class Entry(NamedTuple):
 
 @dataclass
 class Verdict:
-    """same, differs, refused (eager works, compiled raises), crashed, late, or skipped (no sample that eager
-    takes).
+    """same, differs, refused (eager works, compiled raises), crashed, late, or skipped (no sample at all).
 
     samples: how many were judged; breaks: calls that ran eagerly; reason: of the first sample that was not
     the same.
@@ -78,44 +80,44 @@ def judge(entry: Entry, compiler: Compiler, most_samples: int) -> Verdict:
     compiler.reset()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for sample in choose_samples(op, getattr(torch, entry.dtype), most_samples):
-            arguments = (sample.input, *sample.args), dict(sample.kwargs)
+        for arguments in choose_samples(op, getattr(torch, entry.dtype), most_samples):
             outcome, reason = judge_call(entry, op.op, arguments, compiler)
-            if outcome == "skipped":
-                continue
             verdict.samples += 1
+            verdict.verdict, verdict.reason = outcome, reason[:500]
             if outcome != "same":
-                verdict.verdict, verdict.reason = outcome, reason[:500]
                 break
-            verdict.verdict = "same"
     verdict.breaks = compiler.count_breaks()
     return verdict
 
 
-def choose_samples(op: Any, dtype: torch.dtype, most: int) -> Iterator[Any]:
-    """The first sample, and others at equal distances."""
+def choose_samples(op: Any, dtype: torch.dtype, most: int) -> Iterator[Arguments]:
+    """The first sample, and others at equal distances; each also in other memory; then what eager refuses."""
     torch.manual_seed(SEED)
     samples = list(op.sample_inputs("cpu", dtype, requires_grad=False))
     step = 1 if most == 0 else max(1, len(samples) // most)
-    chosen = samples[::step]
-    yield from chosen if most == 0 else chosen[:most]
+    rng = random.Random(SEED)
+    for sample in samples[::step][: most or None]:
+        arguments = (sample.input, *sample.args), dict(sample.kwargs)
+        yield arguments
+        yield relay(arguments, rng)
+    if op.error_inputs_func is not None and dtype == torch.float32:
+        for wrong in list(op.error_inputs("cpu"))[: most or None]:
+            sample = wrong.sample_input
+            yield (sample.input, *sample.args), dict(sample.kwargs)
 
 
 def judge_call(
-    entry: Entry,
-    function: Callable[..., Any],
-    arguments: tuple[tuple[Any, ...], dict[str, Any]],
-    compiler: Compiler,
+    entry: Entry, function: Callable[..., Any], arguments: Arguments, compiler: Compiler
 ) -> tuple[str, str]:
     """(outcome, reason) of one sample. Both calls start from the same random state, on arguments of their
-    own.
+    own. Where eager raises the compiled call has to raise the same.
     """
     eager_arguments, compiled_arguments = copy_arguments(arguments), copy_arguments(arguments)
+    compiled = compiler.compile(lambda *args, **kwargs: function(*args, **kwargs))
     try:
         expected = run(function, eager_arguments)
     except Exception as error:
-        return "skipped", f"eager raises {type(error).__name__}"
-    compiled = compiler.compile(lambda *args, **kwargs: function(*args, **kwargs))
+        return judge_error(error, compiled, compiled_arguments)
     try:
         actual = run(compiled, compiled_arguments)
     except Exception as error:
@@ -130,14 +132,25 @@ def judge_call(
     return ("differs", difference) if difference else ("same", "")
 
 
-def run(function: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+def judge_error(expected: Exception, compiled: Callable[..., Any], arguments: Arguments) -> tuple[str, str]:
+    """Whether a compiled call raises what eager did."""
+    wanted = f"{type(expected).__name__}: {expected}"
+    try:
+        run(compiled, arguments)
+    except Exception as error:
+        found = f"{type(error).__name__}: {error}"
+        return ("same", "") if found == wanted else ("differs", f"raises {found}, not {wanted}")
+    return "differs", f"raises nothing, not {wanted}"
+
+
+def run(function: Callable[..., Any], arguments: Arguments) -> Any:
     """The call, from a fixed random state."""
     torch.manual_seed(SEED)
     args, kwargs = arguments
     return function(*args, **kwargs)
 
 
-def run_exactly(function: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+def run_exactly(function: Callable[..., Any], arguments: Arguments) -> Any:
     """The call in a higher precision, None where the operator has none."""
     try:
         return run(function, widen(copy_arguments(arguments)))

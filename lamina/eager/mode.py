@@ -1,0 +1,63 @@
+"""Fake tensors with eager's strides and eager's errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from lamina.eager.errors import check_call
+from lamina.eager.results import rule_of, strides_of
+
+aten = torch.ops.aten
+
+
+class EagerFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
+    """torch's fake mode, corrected where its rules say something else than its CPU kernels do."""
+
+    def dispatch(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The result of an operation on fakes."""
+        return dispatch(super().dispatch, func, types, args, kwargs or {})
+
+
+def dispatch(
+    run: Any, func: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """`run(func, types, args, kwargs)`, a fake mode's own dispatch, corrected."""
+    result = run(func, types, args, kwargs)
+    if not isinstance(func, torch._ops.OpOverload):
+        return result
+    check_call(func, args, kwargs, result)
+    if rule_of(func) is None:
+        return result
+    if isinstance(result, FakeTensor):
+        return _correct(run, func, args, kwargs, result)
+    if isinstance(result, list | tuple):
+        items = [
+            _correct(run, func, args, kwargs, each) if isinstance(each, FakeTensor) else each
+            for each in result
+        ]
+        kind: Any = type(result)
+        return kind._make(items) if hasattr(kind, "_make") else kind(items)
+    return result
+
+
+def _correct(run: Any, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: FakeTensor) -> Any:
+    if result.layout is not torch.strided or result.device.type != "cpu":
+        return result
+    strides = strides_of(func, args, kwargs, result)
+    if strides is None:
+        return result
+    size = tuple(result.shape)
+    if func.is_view:
+        return run(aten.as_strided.default, (), (result, size, strides, result.storage_offset()), {})
+    options = {"dtype": result.dtype, "device": result.device}
+    return run(aten.empty_strided.default, (), (size, strides), options)

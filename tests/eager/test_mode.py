@@ -1,0 +1,124 @@
+"""Fake results have eager's strides and dtypes, fake calls eager's errors, for every operation with a rule."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+from lamina.autograd.fake import below_autograd, quiet_fakes, to_fakes
+from lamina.eager.errors import is_tried
+from lamina.eager.mode import EagerFakeMode
+from lamina.eager.results import rule_of
+from tests.eager.calls import make_call, overloads
+
+CALLS = 6
+MADE_OF_OTHERS = {"isfinite", "ldexp", "mvlgamma"}
+"""Composites that are rules' business part by part."""
+STRICTER = {"where", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__"}
+"""Fakes refuse a condition of another dtype than bool, or bool shifts: such calls run eagerly."""
+SIZES = {"binary_cross_entropy", "_native_batch_norm_legit"}
+"""Whose kernel asks more, or less, of its arguments than its shape rule does."""
+
+aten = torch.ops.aten
+TESTED = [
+    func
+    for func in sorted(overloads(), key=str)
+    if not func._schema.is_mutable
+    and (rule_of(func) is not None or is_tried(func))
+    and torch.Tag.nondeterministic_seeded not in func.tags
+    and "backward" not in func.name()
+    and str(func._schema.arguments[0].type) in ("Tensor", "number")
+    and all(str(each.type) == "Tensor" for each in func._schema.returns)
+]
+
+
+def run_both(func: Any, args: list[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """Of eager's call and of the one on fakes: the metadata of the results, or the error."""
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    mode = EagerFakeMode()
+    fake_args, fake_kwargs = pytree.tree_unflatten(to_fakes(mode, leaves), spec)
+
+    def run_fake() -> Any:
+        with mode:
+            return mode.dispatch(func, (), tuple(fake_args), fake_kwargs)
+
+    with quiet_fakes(), below_autograd(), torch.no_grad():
+        return describe(lambda: func(*args, **kwargs)), describe(run_fake)
+
+
+def describe(run: Any) -> Any:
+    try:
+        result = run()
+    except Exception as error:
+        return error
+    return [(tuple(each.shape), each.stride(), each.dtype) for each in pytree.tree_leaves(result)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("func", TESTED, ids=str)
+def test_fakes_are_like_eager(func: Any) -> None:
+    rng = random.Random(str(func))
+    name = func.overloadpacket.__name__
+    for _ in range(CALLS):
+        call = make_call(func, rng)
+        if call is None:
+            return
+        eager, fake = run_both(func, *call)
+        if isinstance(eager, Exception):
+            is_free = name in SIZES or not is_tried(func)
+            assert isinstance(fake, Exception) or is_free, f"{call}: raises nothing, not {eager}"
+        elif isinstance(fake, Exception):
+            assert isinstance(fake, NotImplementedError) or name in STRICTER | SIZES, f"{call}: raises {fake}"
+        elif name not in MADE_OF_OTHERS:
+            assert fake == eager, call
+
+
+def test_many_operations_are_tested() -> None:
+    assert len(TESTED) > 200
+
+
+@pytest.mark.parametrize(
+    ("func", "args", "kwargs"),
+    [
+        (aten.rsub.Scalar, (torch.ones(2), False), {}),
+        (aten.sub.Scalar, (torch.ones(2), True), {}),
+        (aten.add.Tensor, (torch.ones(2), torch.ones(2)), {"alpha": True}),
+        (aten.sub.Tensor, (torch.ones(2, dtype=torch.bool), torch.ones(2)), {}),
+        (aten.linear.default, (torch.ones(0, 3, dtype=torch.float64), torch.ones(5, 3)), {}),
+        (aten.gelu.default, (torch.ones(2, dtype=torch.int64),), {}),
+    ],
+    ids=str,
+)
+def test_errors_are_eagers(func: Any, args: Any, kwargs: Any) -> None:
+    eager, fake = run_both(func, list(args), kwargs)
+    assert isinstance(eager, Exception)
+    assert type(fake) is type(eager) and str(fake) == str(eager)
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "new"),
+    [
+        ((1,), (5,), (1, 1)),
+        ((3, 1, 1), (1, 3, 1), (1, 3, 1)),
+        ((2, 0, 3), (7, 9, 1), (0, 6)),
+        ((2, 0, 3), (7, 9, 1), (2, 0, 3)),
+        ((2, 3, 4), (24, 8, 2), (6, 4)),
+        ((), (), (1, 1)),
+    ],
+)
+def test_views_have_eagers_strides(size: Any, stride: Any, new: Any) -> None:
+    eager, fake = run_both(aten.view.default, [torch.ones(60).as_strided(size, stride), list(new)], {})
+    assert fake == eager
+
+
+def test_a_corrected_view_is_a_view() -> None:
+    mode = EagerFakeMode()
+    with mode:
+        base = torch.empty_strided((1,), (5,))
+        view = base.view(1, 1)
+    assert view.stride() == (5, 5)
+    assert view.untyped_storage()._cdata == base.untyped_storage()._cdata
