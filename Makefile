@@ -9,6 +9,9 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 OPS_ARGS ?=
 DYNAMO_TESTS ?=
+INDUCTOR_TESTS ?=
+THUNDER ?=
+CRAWL ?=
 
 .PHONY: help demo test quick-test lint typecheck bench test-ops test-peers clean distclean
 .DEFAULT_GOAL := help
@@ -55,12 +58,15 @@ bench: $(VENV)/.stamp-bench  ## workloads against eager and the peers (BENCH_ARG
 test-ops: $(VENV)/.stamp-test  ## all of torch's operator database against eager (resumable; OPS_ARGS="--only add")
 	$(BIN)/python -m tests.parity $(OPS_ARGS)
 
-test-peers: $(VENV)/.stamp-bench  ## the benchmark harness and its peers on one small workload
+test-peers: $(VENV)/.stamp-bench  ## other people's programs and tests (those that are fetched: DYNAMO_TESTS=, INDUCTOR_TESTS=, THUNDER=, CRAWL=)
 	$(BIN)/python -m pytest -q tests/peers $(PYTEST_ARGS)
 	$(BIN)/python -m tests.peers.dynamo_tests $(DYNAMO_TESTS)
+	$(BIN)/python -m tests.peers.inductor_tests $(INDUCTOR_TESTS)
+	$(BIN)/python -m tests.peers.thunder_tests $(THUNDER)
+	$(if $(CRAWL),$(BIN)/python -m tests.peers.crawl $(CRAWL) --count 1150)
 	$(BIN)/python -m tests.peers.cpython_tests --mode plain
 	$(BIN)/python tests/fuzz/run_python_programs.py --count 20000
-	$(BIN)/python -m tests.peers transformers && $(BIN)/python -m tests.peers modules && $(BIN)/python -m tests.peers functions
+	for judge in transformers modules functions optimizers timm torchvision; do $(BIN)/python -m tests.peers $$judge || exit 1; done
 
 clean:  ## remove caches and results
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info

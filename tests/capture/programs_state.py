@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 import operator
+import types
 from typing import NamedTuple
 
 COUNTER = 0
@@ -428,7 +429,23 @@ def custom_exit_raises():
         return repr(error), repr(error.__context__)
 
 
+def text_with_names():
+    """All names of a module by a star, and a module's code as a function: its names are globals."""
+    taken, public = {}, {}
+    exec("from operator import *", taken)
+    exec("from abc import *", public)
+    names = {}
+    code = compile("first = 5; second = first + 1; del first", "<text>", "exec")
+    types.FunctionType(code, names)()
+    broken = types.FunctionType(compile("del first", "<text>", "exec"), names)
+    return (
+        taken["add"](1, 2), "attrgetter" in taken, "_abs" in taken, "ABC" in public, "_abc_init" in public,
+        names.get("second"), "first" in names, _error(broken),
+    )  # fmt: skip
+
+
 PROGRAMS = [
+    text_with_names,
     mutations_of_aliases,
     augmented_subscripts,
     global_state,

@@ -1,4 +1,4 @@
-"""`python -m tests.peers transformers|architectures|modules|functions [--only NAME] [--write]`: whole runs of the judges.
+"""`python -m tests.peers JUDGE [--only NAME] [--write]`: whole runs of the judges.
 
 Each name is judged in a worker process and printed with its outcome; `--write` keeps the outcomes in outcomes.txt.
 """
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.peers import function_db, module_db, transformers_models
+from tests.peers import function_db, module_db, optimizer_db, transformers_models, vision_models
 from tests.peers.isolation import judge_all
 from tests.peers.judging import Outcome
 
@@ -24,6 +24,9 @@ JUDGES: dict[str, tuple[Judge, Callable[[], list[str]]]] = {
     "architectures": (transformers_models.judge_name, lambda: list(transformers_models.architectures())),
     "modules": (module_db.judge_module, lambda: list(module_db.entries())),
     "functions": (function_db.judge_function, lambda: list(function_db.entries())),
+    "optimizers": (optimizer_db.judge_optimizer, lambda: list(optimizer_db.entries())),
+    "timm": (vision_models.judge_timm, lambda: list(vision_models.TIMM)),
+    "torchvision": (vision_models.judge_torchvision, vision_models.list_torchvision),
 }
 
 

@@ -1,6 +1,6 @@
 """Crawled modules of jansel/pytorch-jit-paritybench (not kept here): eager against the capture alone.
 
-`python -m tests.peers.crawl FOLDER [--count N] [--seed S] [--only TEXT] [--kernels]` judges a seeded sample of the
+`python -m tests.peers.crawl FOLDER [--first M] [--count N] [--seed S] [--only TEXT] [--kernels]` judges a seeded sample of the
 modules in FOLDER, a checkout of that repository, and prints one line a module and the counts. --kernels: with
 Lamina's own back end. Sockets, downloads and the GPU are shut off; what is not installed is mocked.
 """
@@ -197,6 +197,7 @@ def pass_through(graph: torch.fx.GraphModule, inputs: Any) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="")
@@ -207,7 +208,7 @@ def main() -> None:
     verdicts: collections.Counter[str] = collections.Counter()
     codes: collections.Counter[str] = collections.Counter()
     judgement = functools.partial(judge_case, with_kernels=options.kernels)
-    for name, outcome in judge_all(judgement, names[: options.count], SECONDS):
+    for name, outcome in judge_all(judgement, names[options.first : options.first + options.count], SECONDS):
         verdicts["whole" if outcome.is_whole and outcome.verdict == "same" else outcome.verdict] += 1
         codes.update({text.split(":")[0] for text in outcome.breaks})
         print(pathlib.Path(name).name, outcome.line(), flush=True)

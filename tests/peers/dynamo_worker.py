@@ -9,16 +9,11 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.machinery
-import itertools
-import json
 import pathlib
-import re
-import resource
 import sys
 import types
 import unittest
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,11 +22,10 @@ import torch._dynamo.test_case
 import torch._dynamo.testing
 
 import lamina
+from tests.peers.unit_worker import judge_suite, prepare
 
 OLD_NAME = "torchdynamo"
 PACKAGE = "dynamo_tests_of_2022"
-MEMORY = 24 << 30
-REASON_LENGTH = 300
 Decorate = Callable[[Any], Any]
 
 
@@ -106,36 +100,8 @@ def restore_old_names() -> None:
     testing.unsupported = torch._dynamo.eval_frame.unsupported
 
 
-def judge(test: unittest.TestCase) -> tuple[str, str]:
-    """passed, failed or skipped, with the error and the line of the tests where it came up."""
-    result = unittest.TestResult()
-    test.run(result)
-    for _, text in result.errors + result.failures:
-        return "failed", describe(text)
-    if result.skipped or result.expectedFailures or result.unexpectedSuccesses:
-        return "skipped", ""
-    return "passed", ""
-
-
-def describe(text: str) -> str:
-    """The last error of a traceback, and the last of its lines in the tests' own files."""
-    lines = text.rpartition("Traceback (most recent call last):")[2].splitlines()
-    first = next((at for at, line in enumerate(lines) if line and not line.startswith(" ")), 0)
-    error = " ".join(" ".join(lines[first:]).partition("To execute this test")[0].split())
-    places = re.findall(r'"[^"]*/dynamo/([^"]*)", line (\d+)', text)
-    return f"{error[:REASON_LENGTH]} @ {':'.join(places[-1]) if places else '?'}"
-
-
 def short_name(test: unittest.TestCase) -> str:
     return test.id().removeprefix(f"{PACKAGE}.")
-
-
-def each_test(suite: Any) -> Iterator[unittest.TestCase]:
-    for item in suite:
-        if isinstance(item, unittest.TestSuite):
-            yield from each_test(item)
-        else:
-            yield item
 
 
 def load(folder: pathlib.Path, file: str) -> unittest.TestSuite:
@@ -148,22 +114,12 @@ def load(folder: pathlib.Path, file: str) -> unittest.TestSuite:
 
 def main() -> None:
     folder, file, compiler, report, *left_out = sys.argv[1:]
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
+    prepare()
     sys.meta_path.insert(0, OldPackageFinder())
     restore_old_names()
     replace_compiler(compiler)
     suite = load(pathlib.Path(folder), file)
-    with pathlib.Path(report).open("a", buffering=1) as stream:
-        for kind, tests in itertools.groupby(each_test(suite), type):
-            kind.setUpClass()
-            for test in tests:
-                name = short_name(test)
-                if name not in left_out:
-                    stream.write(json.dumps([name, "started", ""]) + "\n")
-                    stream.write(json.dumps([name, *judge(test)]) + "\n")
-            kind.tearDownClass()
+    judge_suite(suite, report, left_out, "dynamo", short_name)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import pathlib
+import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
@@ -10,6 +13,9 @@ from typing import Any
 from tests.peers.judging import Outcome
 
 NAMES_BEFORE_RESTART = 40  # a worker keeps what it compiled
+SECONDS_BETWEEN_LOOKS = 0.2
+IDLE_FACTOR = 10
+"""How much longer than its limit a name may take where others use the processor."""
 
 
 def work(pipe: Connection, judge_name: Callable[[str], Outcome]) -> None:
@@ -28,7 +34,7 @@ def work(pipe: Connection, judge_name: Callable[[str], Outcome]) -> None:
 def judge_all(
     judge_name: Callable[[str], Outcome], names: list[str], limit: float
 ) -> Iterator[tuple[str, Outcome]]:
-    """(name, outcome) in order; a name may take `limit` seconds."""
+    """(name, outcome) in order; a name may take `limit` seconds of the processor."""
     worker: Any = None
     count = 0
     try:
@@ -56,15 +62,27 @@ def start(judge_name: Callable[[str], Outcome]) -> tuple[Any, Connection]:
 
 
 def ask(worker: tuple[Any, Connection], name: str, limit: float) -> Outcome:
-    pipe = worker[1]
+    process, pipe = worker
     pipe.send(name)
-    if not pipe.poll(limit):
-        return Outcome("late", reason=f"more than {limit:.0f} s")
+    begun, elapsed = time.monotonic(), cpu_seconds(process.pid)
+    while not pipe.poll(SECONDS_BETWEEN_LOOKS):
+        waited = time.monotonic() - begun
+        if cpu_seconds(process.pid) - elapsed > limit or waited > IDLE_FACTOR * limit:
+            return Outcome("late", reason=f"more than {limit:.0f} s")
     try:
         outcome: Outcome = pipe.recv()
     except EOFError:
         return Outcome("crashed", reason="the process ended")
     return outcome
+
+
+def cpu_seconds(process: int) -> float:
+    """What a process has used of the processor; 0 where the system does not say, or it has ended."""
+    try:
+        fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def end(worker: tuple[Any, Connection]) -> None:

@@ -10,6 +10,7 @@ from lamina.capture.machine.code import Handler, Instruction
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.signals import MISSING, NULL, Value, stop
 from lamina.capture.opcodes.containers import name_callable, take
+from lamina.capture.opcodes.names import import_all
 from lamina.capture.values.iteration import is_iterable, unpack
 
 DEFAULTS, KEYWORD_DEFAULTS, ANNOTATIONS, CLOSURE = 1, 2, 4, 8
@@ -144,6 +145,9 @@ def call_intrinsic_1(machine: Any, frame: Frame, instruction: Instruction) -> in
             replaced = RuntimeError("generator raised StopIteration")
             replaced.__cause__ = error
             frame.stack[-1] = replaced
+    elif name == "INTRINSIC_IMPORT_STAR":
+        import_all(machine, frame, frame.stack[-1])
+        frame.stack[-1] = None
     elif name == "INTRINSIC_PRINT":
         machine.world.show_value(frame.stack[-1])
         frame.stack[-1] = None

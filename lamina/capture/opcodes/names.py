@@ -8,6 +8,7 @@ from typing import Any
 from lamina.capture.machine.code import Handler, Instruction
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.signals import MISSING, NULL, UNBOUND, Value
+from lamina.capture.values.operators import step_through
 
 
 def raise_unbound(frame: Frame, slot: int) -> None:
@@ -170,24 +171,29 @@ def load_name(machine: Any, frame: Frame, instruction: Instruction) -> int | Non
     return None
 
 
-def store_name(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    value = frame.stack.pop()
+def keep_name(machine: Any, frame: Frame, name: str, value: Value) -> None:
+    """Set a name of a class body or of code that `exec` runs; without a namespace of its own, a global."""
     if frame.names is None:
-        machine.world.store_global(frame, instruction.argval, value)
+        machine.world.store_global(frame, name, value)
     else:
-        machine.world.set_item(frame.names, instruction.argval, value)
+        machine.world.set_item(frame.names, name, value)
+
+
+def store_name(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
+    keep_name(machine, frame, instruction.argval, frame.stack.pop())
     return None
 
 
 def delete_name(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     name = instruction.argval
-    if frame.names is not None:
-        try:
-            machine.world.delete_item(frame.names, name)
-            return None
-        except KeyError:
-            pass
-    raise NameError(f"name {name!r} is not defined", name=name)
+    if frame.names is None:
+        machine.world.delete_global(frame, name)
+        return None
+    try:
+        machine.world.delete_item(frame.names, name)
+    except KeyError:
+        raise NameError(f"name {name!r} is not defined", name=name) from None
+    return None
 
 
 def setup_annotations(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
@@ -212,6 +218,22 @@ def import_from(machine: Any, frame: Frame, instruction: Instruction) -> int | N
         name = getattr(module, "__name__", "<unknown module name>")
         raise ImportError(f"cannot import name {instruction.argval!r} from {name!r}", name=name) from None
     frame.stack.append(value)
+    return None
+
+
+def import_all(machine: Any, frame: Frame, module: Value) -> None:
+    """`from module import *`: the names in `__all__`, or those without a leading underscore."""
+    world = machine.world
+    try:
+        names = list(step_through(world, world.iterate(world.load_attribute(module, "__all__"))))
+    except AttributeError:
+        names = [name for name in world.load_attribute(module, "__dict__") if not name.startswith("_")]
+    for name in names:
+        keep_name(machine, frame, name, world.load_attribute(module, name))
+
+
+def import_star(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
+    import_all(machine, frame, frame.stack.pop())
     return None
 
 
@@ -244,6 +266,7 @@ HANDLERS: dict[str, Handler] = {
     "SETUP_ANNOTATIONS": setup_annotations,
     "IMPORT_NAME": import_name,
     "IMPORT_FROM": import_from,
+    "IMPORT_STAR": import_star,
 }
 HANDLERS_BEFORE_313: dict[str, Handler] = {"LOAD_GLOBAL": load_global_null_first}
 HANDLERS_FROM_313: dict[str, Handler] = {"LOAD_GLOBAL": load_global_null_last}
