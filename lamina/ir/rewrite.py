@@ -2,7 +2,7 @@
 
 A pattern looks at one operation and, through a `Rewriter`, replaces or changes it. Operations wait in a list;
 what a rewrite touches (new operations, users of new values, makers of values no longer used) is looked at
-again. Equations that need no code are in `lamina.ir.rules`.
+again.
 """
 
 from __future__ import annotations
