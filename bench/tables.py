@@ -41,7 +41,9 @@ def tables_of(results: Results) -> dict[str, str]:
         tables[f"Compile seconds in a fresh process with empty caches: {group}"] = compile_table(
             results, workloads
         )
-        tables[f"Peak memory while running, times eager's: {group}"] = memory_table(results, workloads)
+        tables[f"Peak memory, packed weights aside, times eager's: {group}"] = memory_table(
+            results, workloads
+        )
         tables[f"Error against float64, times eager's: {group}"] = error_table(results, workloads)
     return tables
 
@@ -75,16 +77,31 @@ def compile_table(results: Results, workloads: Sequence[Workload]) -> str:
 
 
 def memory_table(results: Results, workloads: Sequence[Workload]) -> str:
-    """Peak resident size of the process while it runs the prepared function, over that of eager's process."""
+    """Peak resident size of the process while it runs the prepared function, over that of eager's process.
+
+    Copies of the weights that a peer packs and tells of are left out and named in MiB behind a plus.
+    """
 
     def eager_memory(cells: dict[str, Cell]) -> str:
         peak = cells[BASELINE].run_peak
         return MISSING if peak is None else f"{peak / 2**20:.0f}"
 
     def ratio(eager: Cell, cell: Cell) -> float | None:
-        return None if not eager.run_peak or not cell.run_peak else cell.run_peak / eager.run_peak
+        return (
+            None
+            if not eager.run_peak or not cell.run_peak
+            else (cell.run_peak - packed(cell)) / eager.run_peak
+        )
 
-    return ratio_table(results, workloads, ("eager MiB", eager_memory), ratio)
+    def note(cell: Cell) -> str:
+        return f" (+{packed(cell) / 2**20:.0f})" if packed(cell) else ""
+
+    return ratio_table(results, workloads, ("eager MiB", eager_memory), ratio, note)
+
+
+def packed(cell: Cell) -> int:
+    """Bytes of packed weights, 0 where the peer does not say."""
+    return cell.counters.get("packed_bytes", 0)
 
 
 def error_table(results: Results, workloads: Sequence[Workload]) -> str:
@@ -110,8 +127,9 @@ def ratio_table(
     workloads: Sequence[Workload],
     baseline: tuple[str, Callable[[dict[str, Cell]], str]],
     ratio: Callable[[Cell, Cell], float | None],
+    note: Callable[[Cell], str] = lambda _: "",
 ) -> str:
-    """One row a workload: the baseline's own number, then a ratio for each peer; a row of geometric means."""
+    """One row a workload: the baseline's own number, then each peer's ratio and note; a row of means."""
     columns = [name for name in columns_of(results, workloads) if name != BASELINE]
     rows: list[list[str]] = []
     values: dict[str, list[float]] = {name: [] for name in columns}
@@ -122,7 +140,7 @@ def ratio_table(
         row = [workload.name, baseline[1](cells)]
         for name in columns:
             value = ratio(cells[BASELINE], cells[name]) if name in cells else None
-            row.append(MISSING if value is None else f"{value:.2f}")
+            row.append(MISSING if value is None else f"{value:.2f}{note(cells[name])}")
             values[name] += [] if value is None else [value]
         rows.append(row)
     if len(rows) > 1:

@@ -134,7 +134,7 @@ def explain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
 def counters() -> dict[str, int]:
     """What happened since the last `reset`: graphs, recompiles, breaks, kernels, externs,
-    kernel_compilations, cache_hits."""
+    kernel_compilations, cache_hits, packed_bytes."""
     from lamina.driver.watch import counters as current
 
     return current.as_dict()

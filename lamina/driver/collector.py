@@ -1,17 +1,21 @@
 """Python's garbage collector waits while something compiles.
 
 A compile makes some hundred thousand objects, most of which live until its end: the collector would look at
-them again and again, and at all that torch keeps besides, for a fifth of the time. Afterwards what was made
-meanwhile, and nothing else, is looked at once.
+them again and again, and at all that torch keeps besides, for a fifth of the time. Instead each is looked at
+once after the stage that made it, so that the next stage takes the place of what is gone and the process
+stays small, and once more at the end.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import linecache
 import threading
 from collections.abc import Iterator
 
+MANY = 20_000
+"""Objects made since the last look that are worth another."""
 _lock = threading.Lock()
 _depth = 0
 _was_enabled = False
@@ -35,4 +39,22 @@ def paused_collector() -> Iterator[None]:
             if is_last:
                 gc.enable()
         if is_last:
-            gc.collect(0)
+            gc.collect(1)
+
+
+def tidy() -> None:
+    """Between two stages of a compile: free what the last one left behind."""
+    if gc.get_count()[0] > MANY:
+        gc.collect(0)
+    forget_source_lines()
+
+
+def forget_source_lines() -> None:
+    """Drop the lines of source files that Python keeps for tracebacks; it reads them again when asked.
+
+    Torch's fake modes note where they were made, which reads each file on the way. Text that is in no file
+    (our generated code) has no time of change and stays.
+    """
+    for file, entry in list(linecache.cache.items()):
+        if len(entry) == 4 and entry[1] is not None:
+            linecache.cache.pop(file, None)

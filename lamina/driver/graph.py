@@ -112,6 +112,7 @@ def make_callable(program: Program, options: Options, watch: Watch) -> Compiled:
             run = Prepared(main, prepare, program.prepare_arguments, settle)
     counters.kernels += len(kernels)
     counters.externs += sum(program.report.externs.values())
+    counters.packed_bytes += program.report.prepared_bytes
     report = dataclasses.replace(program.report, seconds=watch.seconds, texts={"program": main.source})
     run = finish_outputs(run, program.outputs, program.positions, program.count)
     return Compiled(run, report, program.is_repeatable)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.status import Status
-
-from lamina.driver.collector import paused_collector
+from lamina.driver.collector import paused_collector, tidy
 from lamina.options import Options
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 PATIENCE_SECONDS = 1.0
 """A compile that takes longer shows what it is doing."""
@@ -24,7 +26,8 @@ class Counters:
     """What happened since the last `lamina.reset()`.
 
     kernels, externs: of the programs made; kernel_compilations: kernels built by LLVM (equal ones once);
-    cache_hits: programs and kernels found on disk.
+    cache_hits: programs and kernels found on disk; packed_bytes: of the copies of weights that the programs
+    keep in the order that their products want.
     """
 
     graphs: int = 0
@@ -34,6 +37,7 @@ class Counters:
     externs: int = 0
     kernel_compilations: int = 0
     cache_hits: int = 0
+    packed_bytes: int = 0
 
     def as_dict(self) -> dict[str, int]:
         return dataclasses.asdict(self)
@@ -66,14 +70,18 @@ class Watch:
         try:
             yield
         finally:
+            tidy()
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
 
     def start(self) -> None:
-        console = Console(stderr=True)
-        if not self.show or not console.is_terminal:
+        if not self.show or sys.stderr is None or not sys.stderr.isatty():
             return
 
         def begin() -> None:
+            from rich.console import Console
+            from rich.status import Status
+
+            console = Console(stderr=True)
             self._status = Status(f"lamina: {self.current}", console=console)
             self._status.start()
 
