@@ -59,6 +59,17 @@ class GivesInputWithSetup(torch.autograd.Function):
         ctx.save_for_backward(*inputs)
 
 
+class WithDefault(torch.autograd.Function):
+    @staticmethod
+    def forward(x, factor=2, shift=5):
+        return x * factor + shift
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, factor, shift = inputs
+        ctx.kept = x.shape, factor, shift
+
+
 def scale(x):
     return Scale.apply(x, 3) + torch.is_grad_enabled()
 
@@ -75,6 +86,17 @@ def add_in_place(x):
 
 def with_setup(x):
     return WithSetup.apply(x, x * 2)
+
+
+def with_default(x):
+    return WithDefault.apply(x), WithDefault.apply(x, shift=1), WithDefault.apply(x, 3, 0)
+
+
+def without_input(x):
+    try:
+        return WithDefault.apply()
+    except TypeError as error:
+        return str(error)
 
 
 def gives_input_with_setup(x):
@@ -101,6 +123,8 @@ def run(function, x):
         (identity, True),
         (add_in_place, True),
         (with_setup, True),
+        (with_default, True),
+        (without_input, False),
         (gives_input_with_setup, False),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

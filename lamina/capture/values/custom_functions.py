@@ -5,11 +5,13 @@ With a gradient the custom backward must be kept, which a graph of forward opera
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import torch
 
-from lamina.capture.machine.signals import Value, stop
+from lamina.capture.machine.binding import CO_VARARGS, CO_VARKEYWORDS, bind_arguments
+from lamina.capture.machine.signals import UNBOUND, Value, stop
 from lamina.capture.values.conversions import Arguments, Keywords
 from lamina.capture.values.tensor import TensorValue
 
@@ -47,14 +49,16 @@ def model_apply(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     kind, inputs = arguments[0], arguments[1:]
     if torch._C._are_functorch_transforms_active():
         stop("autograd-function", f"{kind.__qualname__}.apply under a function transform of torch.func")
+    forward = world.load_attribute(kind, "forward")
+    has_setup = FUNCTION._is_setup_context_defined(kind.setup_context)
+    if has_setup:
+        inputs = bind_inputs(world, kind, forward, inputs, keywords)
+    elif keywords:
+        stop("autograd-function", f"{kind.__qualname__}.apply is called with keywords")
     needs = tuple(type(value) is TensorValue and value.fake.requires_grad for value in inputs)
     if torch.is_grad_enabled() and any(needs):
         stop("autograd-function", f"{kind.__qualname__} has a backward of its own and a gradient is needed")
-    has_setup = FUNCTION._is_setup_context_defined(kind.setup_context)
-    if keywords or (has_setup and world.load_attribute(kind, "forward").__defaults__):
-        stop("autograd-function", f"{kind.__qualname__}.apply is called with keywords or defaults")
     context = world.call(ForwardContext, (needs,), {})
-    forward = world.load_attribute(kind, "forward")
     was_enabled = torch.is_grad_enabled()
     switch = torch._C._set_grad_enabled
     if was_enabled:
@@ -71,6 +75,23 @@ def model_apply(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     finally:
         if was_enabled:
             world.call(switch, (True,), {})
+
+
+def bind_inputs(world: Any, kind: Any, forward: Any, inputs: Arguments, keywords: Keywords) -> Arguments:
+    """All positional inputs of a `forward` without a context: those given by keyword and its defaults too."""
+    if type(forward) is not types.FunctionType:
+        return inputs
+    code = forward.__code__
+    if code.co_kwonlyargcount or code.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
+        if keywords or forward.__defaults__ or forward.__kwdefaults__:
+            stop("autograd-function", f"{kind.__qualname__}.apply has keywords or defaults beside variadic ones")
+        return inputs
+    slots: list[Value] = [UNBOUND] * code.co_argcount
+    try:
+        bind_arguments(forward, inputs, keywords, world.read_defaults, slots)
+    except TypeError:
+        stop("autograd-function", f"the arguments of {kind.__qualname__}.apply do not fit its forward")
+    return tuple(slots)
 
 
 def refuse_kept_inputs(kind: Any, inputs: Arguments, output: Value) -> None:
