@@ -84,7 +84,7 @@ def bind_inputs(world: Any, kind: Any, forward: Any, inputs: Arguments, keywords
     code = forward.__code__
     if code.co_kwonlyargcount or code.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
         if keywords or forward.__defaults__ or forward.__kwdefaults__:
-            stop("autograd-function", f"{kind.__qualname__}.apply has keywords or defaults beside variadic ones")
+            stop("autograd-function", f"{kind.__qualname__}.apply has keywords or defaults beside *args")
         return inputs
     slots: list[Value] = [UNBOUND] * code.co_argcount
     try:
