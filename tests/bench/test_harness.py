@@ -27,7 +27,7 @@ def filled(tmp_path: Path) -> Results:
     results.cells = {
         name: {
             "eager": Cell("1", 0.1, None, 50 << 20, 40 << 20, 1e-7, {}, [(a, a) for a, _ in rounds]),
-            "lamina": Cell("1", 2.5, 0.5, 60 << 20, 20 << 20, 5e-8, {"kernels": 3}, rounds),
+            "lamina": Cell("1", 2.5, 0.5, 60 << 20, 24 << 20, 5e-8, {"packed_bytes": 4 << 20}, rounds),
         }
         for name in ("mlp", "bert")
     }
@@ -89,7 +89,7 @@ def test_tables(tmp_path: Path) -> None:
     assert "| mlp | 4 | 2.00 | n/a |" in text  # median of 2, 2, 4
     assert "| **geometric mean** (of how many) |  | 2.00 (2) | n/a (0) |" in text
     assert "| mlp | 0.10 | 2.50 / 0.5 | n/a |" in text
-    assert "| mlp | 40 | 0.50 | n/a |" in text
+    assert "| mlp | 40 | 0.50 (+4) | n/a |" in text  # 24 MiB, of which 4 are packed weights
     assert "| mlp | 1.0e-07 | 0.50 | n/a |" in text
     assert "- mlp with openvino: not installed: openvino" in text
 

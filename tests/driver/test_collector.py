@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import weakref
+from pathlib import Path
 
 import pytest
 
-from lamina.driver.collector import paused_collector
+from lamina.driver import collector
+from lamina.driver.collector import paused_collector, tidy
 
 
 class Ring:
@@ -42,3 +45,29 @@ def test_a_collector_that_was_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_between_stages_cycles_go_and_what_lives_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "MANY", 0)
+    with paused_collector():
+        rings = [Ring(), Ring()]
+        seen = [weakref.ref(ring) for ring in rings]
+        del rings[0]
+        tidy()
+        assert seen[0]() is None and seen[1]() is rings[0]
+        assert not gc.isenabled()
+
+
+def test_lines_of_files_are_forgotten_and_generated_text_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text("first\nsecond\n")
+    generated = "<lamina test of lines>"
+    linecache.cache[generated] = (5, None, ["guard\n"], generated)
+    try:
+        assert linecache.getline(str(file), 2) == "second\n"
+        tidy()
+        assert str(file) not in linecache.cache
+        assert linecache.getline(str(file), 2) == "second\n"
+        assert linecache.getline(generated, 1) == "guard\n"
+    finally:
+        del linecache.cache[generated]
