@@ -1,6 +1,6 @@
 """Which sizes and numbers a capture leaves open: those seen to vary, and those that the user marked.
 
-dynamic=None   a dimension (or an int or float argument) that had another value in an earlier capture
+dynamic=None   a dimension, or an int or float, that had another value in an earlier capture
 dynamic=True   all dimensions of arguments, all int and float arguments
 dynamic=False  none, unless marked
 """
@@ -75,10 +75,10 @@ class SizeHistory:
 
     def bounds_of_number(self, value: int | float, source: Source) -> Bounds | None:
         """Whether the number at `source` is to be left open: the bounds of its kind of value, or None."""
-        if self.dynamic is False or source.is_fixed:
+        if self.dynamic is False:
             return None
         key = (source.key, type(value))
-        if not self.dynamic:
+        if not self.dynamic or source.is_fixed:
             if value != self.numbers.setdefault(key, value):
                 self.varying_numbers.add(key)
             if key not in self.varying_numbers:

@@ -244,7 +244,8 @@ def kinds_of(captured: Captured, inputs: list[Any]) -> list[str]:
     kinds = []
     for source, value in zip(captured.sources, inputs, strict=True):
         lasting = "parameter" if isinstance(value, torch.nn.Parameter) else "buffer"
-        kinds.append(lasting if source.is_fixed else "input")
+        lasts = source.is_fixed and isinstance(value, torch.Tensor)
+        kinds.append(lasting if lasts else "input")
     return kinds
 
 

@@ -78,10 +78,14 @@ def test_sizes_that_do_not_compile_run_the_graph():
         (lambda x, k: x * k, torch.tensor(2.0), 2.5, []),
         (lambda x, k: x * k, torch.randn(3).half(), 2.5, []),
         (lambda x, k: x**k, torch.randn(3), 2.5, []),
-        (lambda x, k: x * (k + 1), torch.randn(3), 2.5, []),
+        (lambda x, k: x * (k + 1) - (2 - k) * 3.0, torch.randn(3), 2.5, [1]),
+        (lambda x, k: x * (k / 3), torch.randn(3), 2.5, []),
+        (lambda x, k: x * (k + 2**60), torch.randn(3), 2.5, []),
+        (lambda x, k: (x * (k + 1), x ** (-k)), torch.randn(3), 2.5, []),
+        (lambda x, k: x.half() * (k + 1), torch.randn(3), 2.5, []),
         (lambda x, k: x[:k] * k, torch.randn(7), 5, []),
     ],
-    ids=range(9),
+    ids=range(13),
 )
 def test_numbers_that_are_passed_as_tensors(function, x, k, expected):
     captured = capture(function, x, k)
@@ -98,3 +102,55 @@ def test_a_varying_number_costs_no_kernels(x):
         result = compiled(x, k)
         torch.testing.assert_close(result, x * k + k)
     assert lamina.counters()["kernels"] == start
+
+
+class Counting(torch.nn.Module):
+    """Numbers in every kind of place, written by the call."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls, self.rate, self.table = 0, 1.0, {"n": 3}
+
+    def forward(self, x):
+        self.calls += 1
+        self.rate *= 0.5
+        self.table["n"] += 2
+        return x * self.rate + self.calls, self.table["n"]
+
+
+counted = 2
+
+
+def read_global(x):
+    global counted
+    counted += 1
+    return x + counted
+
+
+def make_counter():
+    count = 2
+
+    def counter(x):
+        nonlocal count
+        count += 1
+        return x * count, count
+
+    return counter
+
+
+@pytest.mark.parametrize("make", [Counting, make_counter, lambda: read_global])
+def test_numbers_outside_vary_without_further_captures(make, recwarn):
+    global counted
+    x = torch.randn(4)
+    plain, compiled = make(), lamina.compile(make())
+    counted = 2
+    expected = [plain(x) for _ in range(20)]
+    counted = 2
+    lamina.reset()
+    with torch.no_grad():
+        results = [compiled(x) for _ in range(20)]
+    torch.testing.assert_close(results, expected)
+    assert counted == (22 if make() is read_global else 2)
+    assert lamina.counters()["graphs"] <= 3 and not recwarn.list
+    if isinstance(plain, Counting):
+        assert (plain.calls, plain.rate, plain.table) == (compiled.calls, compiled.rate, compiled.table)
