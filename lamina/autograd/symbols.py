@@ -5,8 +5,10 @@ The one place that looks into torch's expressions (`SymInt.node.expr`) and shape
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -56,6 +58,7 @@ class OpenSizes:
         self.names = dict(names or {})
         self.hints = dict(hints or {})
         self.derived: dict[str, SymbolicSize] = {}
+        self.taken: dict[Condition, None] = {}
 
     def read(self, size: Any) -> Any:
         """A size as the IR has it; anything that is no symbolic int stays as it is."""
@@ -78,13 +81,28 @@ class OpenSizes:
             if name is None:
                 raise UndecidedSize(f"the size {expression} depends on tensor data")
             return SymbolicSize.get(name)
-        made = OPERATIONS.get(type(expression).__name__)
+        name = type(expression).__name__
+        if name in ("Max", "Min"):
+            return self._extreme(name, [self.expression(each) for each in expression.args])
+        made = OPERATIONS.get(name)
         if made is None:
             raise UndecidedSize(f"the size {expression} is not a polynomial")
         size = made(*map(self.expression, expression.args))
         if isinstance(size, SymbolicSize) and len(size.terms) > 1 and has_quotient(size):
             return self._name(size)
         return size
+
+    def _extreme(self, name: str, sizes: list[Size]) -> Size:
+        """The largest or smallest of some sizes: which it is, the sizes at hand tell, as a condition."""
+        best = sizes[0]
+        for size in sizes[1:]:
+            difference = best - size if name == "Max" else size - best
+            is_other = known_relation("<", difference)
+            if is_other is None and isinstance(difference, SymbolicSize):
+                is_other = difference.value(self.hints) < 0
+                self.taken[Condition(difference, "<" if is_other else ">=")] = None
+            best = size if is_other else best
+        return best
 
     def _name(self, size: SymbolicSize) -> SymbolicSize:
         """The name of a derived size; the size itself where it is too small to be one."""
@@ -99,11 +117,28 @@ class OpenSizes:
         self.hints[name] = value
         return SymbolicSize.get(name)
 
+    def dispatching(self) -> AbstractContextManager[Any]:
+        """The context to trace in: torch prefers its rules in Python, which know symbolic sizes."""
+        if self.environment is None:
+            return contextlib.nullcontext()
+        from torch._dispatch.python import enable_python_dispatcher
+
+        return enable_python_dispatcher()
+
+    def check(self, operation: object) -> None:
+        """Raise UndecidedSize where `operation`, traced last, made a size the number that it is now."""
+        if self.environment is None:
+            return
+        for symbol, value in self.environment.replacements.items():
+            if value.is_Integer and str(symbol) in self.names:
+                name = getattr(operation, "__name__", operation)
+                raise UndecidedSize(f"{name} needs to know the size {self.names[str(symbol)]}")
+
     def conditions(self) -> list[Condition]:
         """What the trace took for granted of the sizes, beyond that each is at least `LEAST`."""
         if self.environment is None:
             return []
-        found: dict[Condition, None] = {}
+        found = dict(self.taken)
         for size in self.derived.values():
             # A name is taken to be at least `LEAST`.
             above = size - LEAST

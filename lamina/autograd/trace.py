@@ -85,8 +85,8 @@ def trace_inference(graph_module: fx.GraphModule, inputs: Sequence[Any], sizes: 
     fakes = to_fakes(mode, inputs)
     recorder = Recorder(mode)
     _add_inputs(recorder, inputs, fakes)
-    with quiet_fakes(), below_autograd(), recorder:
-        value = _run(graph_module, recorder, fakes)
+    with quiet_fakes(), below_autograd(), sizes.dispatching(), recorder:
+        value = _run(graph_module, recorder, fakes, sizes)
     return _finish(recorder, fakes, value, sizes)
 
 
@@ -120,7 +120,7 @@ def _add_inputs(recorder: Recorder, inputs: Sequence[Any], fakes: list[Any]) -> 
             member.cell.refusal = "the program writes to an input that shares memory with another input"
 
 
-def _run(graph_module: fx.GraphModule, recorder: Recorder, fakes: list[Any]) -> Any:
+def _run(graph_module: fx.GraphModule, recorder: Recorder, fakes: list[Any], sizes: OpenSizes) -> Any:
     """Call the graph's nodes in order; returns the value of its output node."""
     values: dict[fx.Node, Any] = {}
     remaining = iter(fakes)
@@ -135,6 +135,7 @@ def _run(graph_module: fx.GraphModule, recorder: Recorder, fakes: list[Any]) -> 
         kwargs = fx.map_arg(node.kwargs, values.__getitem__)
         try:
             values[node] = _call(graph_module, node, recorder, args, kwargs)
+            sizes.check(node.target)
         except Unsupported as error:
             error.location = error.location or recorder.location
             raise

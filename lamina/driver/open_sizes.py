@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from lamina.autograd.fake import storage_key
+from lamina.autograd.fake import storage_key, to_fakes
 from lamina.autograd.outputs import ConstantOutput, Output, ViewOutput, finish_outputs
 from lamina.autograd.symbols import OpenSizes
 from lamina.capture.fake import FakeTensorMode, make_dynamic_fake, make_shape_environment, make_symbol
@@ -27,10 +27,9 @@ from lamina.driver.prepared import Prepared
 from lamina.driver.program import OpenDimension, Program
 from lamina.driver.program_key import program_text
 from lamina.driver.watch import Watch, counters
-from lamina.errors import Unsupported
 from lamina.ir import machine
 from lamina.ir.passes import Context
-from lamina.ir.sizes import LEAST, SymbolicSize, value_of
+from lamina.ir.sizes import LEAST, SymbolicSize, UndecidedSize, value_of
 from lamina.options import Options
 from lamina.passes.program import plan_memory
 from lamina.passes.program.bind import bind
@@ -45,7 +44,7 @@ Places = Sequence[tuple[int, int | None]]
 
 @dataclass(frozen=True, slots=True)
 class OpenGraph:
-    """A torch-level graph, and which dimensions of which inputs vary."""
+    """A torch-level graph, and which dimensions of which inputs vary, or which inputs that are ints."""
 
     graph: fx.GraphModule
     kinds: Sequence[str]
@@ -53,9 +52,8 @@ class OpenGraph:
     options: Options
 
     def dimensions(self) -> list[OpenDimension]:
-        """A name for each dimension that varies."""
-        places = [(index, dimension) for index, dimension in self.varying if dimension is not None]
-        return [OpenDimension(f"s{number}", *place) for number, place in enumerate(places)]
+        """A name for each size that varies."""
+        return [OpenDimension(f"s{number}", *place) for number, place in enumerate(self.varying)]
 
     def compile(self, inputs: Sequence[Any], watch: Watch) -> OpenProgram:
         """Compile for all sizes for which the same holds as for those of `inputs`.
@@ -77,15 +75,12 @@ class OpenGraph:
         return made
 
     def _text(self, inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> str | None:
-        strides = {
-            position: open_layout(inputs[position], position, dimensions)
-            for position in {each.position for each in dimensions}
-        }
-        return program_text(
-            self.graph, inputs, self.kinds, self.options, available_libraries(), {
-                position: f"{sizes} {steps}" for position, (sizes, steps) in strides.items()
-            },
-        )  # fmt: skip
+        layouts = {each.position: f"int {each.name}" for each in dimensions}
+        for position in layouts:
+            if isinstance(inputs[position], Tensor):
+                sizes, strides = open_layout(inputs[position], position, dimensions)
+                layouts[position] = f"{sizes} {strides}"
+        return program_text(self.graph, inputs, self.kinds, self.options, available_libraries(), layouts)
 
     def _make(
         self, inputs: Sequence[Any], dimensions: Sequence[OpenDimension], cache: Cache, watch: Watch
@@ -104,7 +99,7 @@ class OpenGraph:
 
 def dimensions_of(inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> dict[str, int]:
     """The sizes at hand by name."""
-    return {each.name: int(inputs[each.position].shape[each.dimension]) for each in dimensions}
+    return {each.name: each.read(inputs) for each in dimensions}
 
 
 def open_layout(
@@ -113,7 +108,7 @@ def open_layout(
     """Sizes and strides of input number `position` with names for what varies."""
     sizes: list[Any] = list(tensor.shape)
     for each in dimensions:
-        if each.position == position:
+        if each.position == position and each.dimension is not None:
             sizes[each.dimension] = SymbolicSize.get(each.name)
     related = relate_strides(sizes, tuple(tensor.shape), tensor.stride())
     return sizes, [_product(stride, sizes) for stride in related]
@@ -129,18 +124,20 @@ def _product(stride: int | tuple[int, ...], factors: Sequence[Any]) -> Any:
 
 
 def open_fakes(inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> tuple[list[Any], OpenSizes]:
-    """The inputs with fakes of symbolic sizes where sizes vary.
+    """The inputs as fakes, of symbolic sizes where sizes vary; a symbol for an int that varies.
 
-    Raises Unsupported for sizes below `LEAST`, and where a varying input shares memory with another.
+    Raises Unsupported for sizes below `LEAST`, other numbers, and a varying input that shares its memory.
     """
     mode = FakeTensorMode()
     environment = make_shape_environment(mode)
     names: dict[str, str] = {}
-    symbols: dict[tuple[int, int], Any] = {}
+    symbols: dict[tuple[int, int | None], Any] = {}
     for number, each in enumerate(dimensions):
-        size = inputs[each.position].shape[each.dimension]
+        if each.dimension is None and type(inputs[each.position]) is not int:
+            raise UndecidedSize(f"the number {inputs[each.position]} varies and is no size")
+        size = each.read(inputs)
         if size < LEAST:
-            raise Unsupported("undecided-size", f"a size that varies is {size}")
+            raise UndecidedSize(f"a size that varies is {size}")
         name, symbol = make_symbol(environment, number, size, LEAST, None)
         names[name] = each.name
         symbols[each.position, each.dimension] = symbol
@@ -149,12 +146,15 @@ def open_fakes(inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> tu
     fakes = list(inputs)
     for position in dict.fromkeys(each.position for each in dimensions):
         tensor = inputs[position]
+        if not isinstance(tensor, Tensor):
+            fakes[position] = symbols[position, None]
+            continue
         if owners.count(storage_key(tensor)) > 1:
-            raise Unsupported("undecided-size", "an input whose sizes vary shares memory with another")
+            raise UndecidedSize("an input whose sizes vary shares memory with another")
         sizes = [symbols.get((position, k), size) for k, size in enumerate(tensor.shape)]
         related = relate_strides(sizes, tuple(tensor.shape), tensor.stride())
         fakes[position] = make_dynamic_fake(mode, tensor, sizes, [_product(each, sizes) for each in related])
-    return fakes, OpenSizes(environment, names, dimensions_of(inputs, dimensions))
+    return to_fakes(mode, fakes), OpenSizes(environment, names, dimensions_of(inputs, dimensions))
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,11 +34,16 @@ RECORDS: dict[str, type[Output]] = {
 
 @dataclass(frozen=True, slots=True)
 class OpenDimension:
-    """The size called `name`: that of dimension `dimension` of input number `position`."""
+    """The size called `name`: that of a dimension of input number `position`, or that input itself (None)."""
 
     name: str
     position: int
-    dimension: int
+    dimension: int | None
+
+    def read(self, inputs: Sequence[Any]) -> int:
+        """The size at hand."""
+        value = inputs[self.position]
+        return int(value if self.dimension is None else value.shape[self.dimension])
 
 
 @dataclass(slots=True)

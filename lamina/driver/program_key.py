@@ -63,7 +63,7 @@ def program_text(
     """All that the program for this graph on inputs like these depends on, but the machine; None where
     something in it has no certain name.
 
-    layouts: sizes and strides of the inputs some sizes of which vary.
+    layouts: sizes and strides of the inputs some sizes of which vary, names of numbers that vary.
     """
     try:
         parts = [_graph_text(graph), _inputs_text(inputs, kinds, layouts or {}), _torch_text()]
@@ -159,7 +159,7 @@ def _inputs_text(inputs: Sequence[Any], kinds: Sequence[str], layouts: Mapping[i
             text = _tensor_text(value, layouts.get(position))
             lines.append(f"{kinds[position] if kinds else ''} {text} memory {owner}")
         else:
-            lines.append(_value_text(value, {}))
+            lines.append(layouts.get(position) or _value_text(value, {}))
     return "\n".join(lines)
 
 

@@ -85,7 +85,7 @@ class SizedPrograms:
         self._scalars = scalar_inputs(captured.graph_module.graph, captured.varying)
         varying = [place for place in captured.varying if place[0] not in self._scalars]
         self._key_of = write_key(varying)
-        is_open = kinds is not None and bool(varying) and all(each is not None for _, each in varying)
+        is_open = kinds is not None and bool(varying)
         self._open = OpenPrograms(OpenGraph(self._graph, kinds or (), varying, options)) if is_open else None
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:

@@ -36,6 +36,8 @@ from lamina.ir.text.cursor import escape
 from lamina.ir.text.floats import float_to_text
 from lamina.ir.types import ScalarType, Type, f64, i1, i64
 
+NAMES = re.compile(r', (?:\[[^]]*\]|"[^"]*")>')
+"""The names of sizes at the end of a type."""
 BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*\Z")
 ISOLATED_UPSTREAM = frozenset({"builtin.module", "func.func", "llvm.func"})
 """Numbering starts anew in these. Not in our own isolated operations: MLIR, which does not know them, would
@@ -44,9 +46,14 @@ LARGE = 100
 """Dense constants of more elements are printed as bytes in hexadecimal."""
 
 
-def print_module(operation: Operation, *, locations: bool = False) -> str:
-    """The text of an operation and all inside it, ending in a newline."""
-    return Printer(locations).print_whole(operation)
+def print_module(operation: Operation, *, locations: bool = False, names: bool = True) -> str:
+    """The text of an operation and all inside it, ending in a newline.
+
+    names: of sizes that are known at run time. They stand where MLIR has a tensor's encoding and a memref's
+    memory space, which casts there must keep: without them the text is MLIR's, but says less.
+    """
+    text = Printer(locations).print_whole(operation)
+    return text if names else NAMES.sub(">", text)
 
 
 def attribute_to_text(value: Attribute) -> str:
