@@ -35,6 +35,8 @@ class SizeHistory:
     """Dimensions seen with two sizes."""
     numbers: dict[Any, int | float] = field(default_factory=dict)
     varying_numbers: set[Any] = field(default_factory=set)
+    walked: dict[Any, int] = field(default_factory=dict)
+    """How many captures walked the iterator at a path."""
 
     @property
     def has_varied(self) -> bool:

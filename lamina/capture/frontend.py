@@ -47,6 +47,8 @@ class Attempt:
     kwargs: dict[str, Any]
     refused: frozenset[int] = frozenset()
     """Reads of tensors' values, by number, at which the capture stops."""
+    alone: frozenset[Any] = frozenset()
+    """Iterators from outside, by the key of their source, that are not walked."""
     world: TracingWorld = field(default_factory=TracingWorld)
     machine: Machine = field(init=False)
     rebuilder: Rebuilder | None = None
@@ -56,6 +58,7 @@ class Attempt:
         self.machine = Machine(HANDLERS, self.world, trail=[])
         self.machine.pause_at = pause_at
         self.world.builder.reads.refused = self.refused
+        self.world.importer.walks.alone = self.alone
         point = None
         with preserve_modes(self.world), deep_recursion():
             self.world.start_guards()
@@ -74,6 +77,17 @@ class Attempt:
         if reads_caller_frame(frame):
             stop("frames", "a function looks at the frame that calls it")
         return describe_frame(frame)
+
+    def find_stuck_walks(self) -> set[Any]:
+        """Iterators from outside that were walked a part of the way: the paused frame still holds them."""
+        frame = self.machine.root
+        assert frame is not None
+        held = {id(value) for value in (*frame.stack, *frame.slots)}
+        walks = self.world.importer.walks
+        opaque = self.world.importer.opaque
+        return {
+            walk.source.key for key, walk in walks.started.items() if walk.steps and id(opaque[key]) in held
+        }
 
     def can_break(self, error: Unsupported) -> bool:
         """Whether the program can go on after a break where this attempt stopped."""
@@ -153,25 +167,40 @@ def is_root_the_call(function: Callable[..., Any]) -> bool:
     return any(type(base.__dict__.get("__call__")) is types.FunctionType for base in kind.__mro__)
 
 
-def capture(start: Start, args: tuple[Any, ...], kwargs: dict[str, Any], *, may_pause: bool) -> Captured:
-    """Capture whole, or up to the step at which that stops, or to an earlier one."""
-    attempt = Attempt(start, args, kwargs)
+def capture(
+    start: Start,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    may_pause: bool,
+    alone: frozenset[Any] = frozenset(),
+) -> Captured:
+    """Capture whole, or up to the step at which that stops, or to an earlier one.
+
+    alone: iterators that are not to be walked, by the key of their source.
+    """
+    attempt = Attempt(start, args, kwargs, alone=alone)
     while True:
         try:
-            return attempt.run()
+            captured = attempt.run()
+            attempt.world.importer.walks.remember()
+            return captured
         except TracingStopped as stopped:
             reason = stopped.error
+        walked = attempt.world.importer.walks.walked()
+        if reason.code == "iterator-argument" and walked:
+            return capture(start, args, kwargs, may_pause=may_pause, alone=alone | walked)
         reads = attempt.world.builder.reads
         if not may_pause or reads.needed <= reads.refused:
             break
         # The program needs a number that it reads: the break is made where it reads it.
-        attempt = Attempt(start, args, kwargs, refused=reads.refused | reads.needed)
+        attempt = Attempt(start, args, kwargs, reads.refused | reads.needed, alone)
     refused = attempt.refused
     if not may_pause or not attempt.can_break(reason):
         raise reason from reason.__cause__
     step = len(attempt.machine.trail or ()) - 1
     for _ in range(BREAK_ATTEMPTS):
-        attempt = Attempt(start, args, kwargs, refused=refused)
+        attempt = Attempt(start, args, kwargs, refused, alone)
         try:
             captured = attempt.run(pause_at=step)
         except TracingStopped:
@@ -179,6 +208,10 @@ def capture(start: Start, args: tuple[Any, ...], kwargs: dict[str, Any], *, may_
             if step < 0:
                 break
             continue
+        stuck = attempt.find_stuck_walks()
+        if stuck:
+            return capture(start, args, kwargs, may_pause=may_pause, alone=alone | stuck)
+        attempt.world.importer.walks.remember()
         if reason.location is None and captured.pause is not None:
             reason.location = (captured.pause.function.__code__.co_filename, captured.pause.line)
         captured.reason = reason

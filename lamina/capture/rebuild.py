@@ -15,6 +15,7 @@ from lamina.capture.rebuild_values import ValueRebuilder
 from lamina.capture.side_effects import AttributeWrite, ContainerWrite, SideEffects
 from lamina.capture.values.outside import dict_base
 from lamina.capture.values.sizes import NumberValue, SizeTuple
+from lamina.capture.values.walks import advance
 
 
 class Rebuilder(ValueRebuilder):
@@ -32,9 +33,11 @@ class Rebuilder(ValueRebuilder):
             texts = [self._express_argument(argument) for argument in arguments]
             texts += [f"{name}={self._express_argument(value)}" for name, value in keywords.items()]
             writes.append(f"{self.writer.constant(function)}({', '.join(texts)})")
+        for walk in effects.walks:
+            writes.append(f"{self._name(advance)}({walk.source.expression(self.writer)}, {walk.steps})")
         for switch in effects.switches:
             writes.append(f"{self.writer.constant(switch.function)}({self.express(switch.value)})")
-        for line in writes:
+        for line in (*writes, *self.late):
             self.writer.add(line)
         self.writer.add(f"return {returned}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import gc
 import types
 from typing import Any
 
@@ -28,24 +27,10 @@ from lamina.capture.values.outside import (
 )
 from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.tensor import TensorMethod, TensorValue
+from lamina.capture.values.walks import DICT_ITERATORS, SEQUENCE_ITERATORS, find_dict
 
-NATIVE_ITERATORS: tuple[type, ...] = (
-    type(iter([])),
-    type(iter(())),
-    type(iter(range(0))),
-    type(iter("")),
-    type(reversed([])),
-    enumerate,
-    zip,
-    reversed,
-)
+NATIVE_ITERATORS: tuple[type, ...] = (*SEQUENCE_ITERATORS, enumerate, zip, reversed)
 """Iterators that tell exactly where they stand."""
-DICT_ITERATORS: dict[type, str] = {
-    type(iter({})): "keys",
-    type(iter({}.values())): "values",
-    type(iter({}.items())): "items",
-}
-"""Iterators over dicts, and the method that makes each."""
 NATIVE_MAKER = types.BuiltinFunctionType
 REBUILT_BASES: tuple[type, ...] = (collections.OrderedDict, dict, list, set, tuple, object)
 
@@ -59,6 +44,8 @@ class ValueRebuilder:
         self.outputs: list[torch.fx.Node] = []
         self._output_index: dict[torch.fx.Node, int] = {}
         self._names: dict[int, str] = {}
+        self.late: list[str] = []
+        """Lines for when all writes are done."""
         self._open: set[int] = set()
         self._kept: list[Any] = []
         self.unbuilt: Any = None
@@ -283,14 +270,13 @@ class ValueRebuilder:
         made = ", ".join(self.express(argument) for argument in arguments)
         name = self.writer.fresh(f"{self._name(maker)}({made})")
         if state and state[0] is not None:
-            self.writer.add(f"{name}.__setstate__({self.express(state[0])})")
+            # A position must lie within the list, which may get longer by what is written to it.
+            self.late.append(f"{name}.__setstate__({self.express(state[0])})")
         return name
 
     def _express_dict_iterator(self, value: Any, kind: type) -> str:
         """An iterator over a dict: made anew and advanced as far."""
-        walked = next((each for each in gc.get_referents(value) if isinstance(each, dict)), None)
-        if walked is None:  # exhausted: it has let go of the dict
-            return self.writer.fresh("iter(())")
+        walked = find_dict(value)
         copied = self.world.importer.copy_ids.get(id(walked))
         if copied is not None and is_changed(copied):
             stop("iterator-result", "a dict that is iterated over has been changed")

@@ -6,11 +6,12 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
-from lamina.capture.machine.signals import MISSING, Value
+from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.sources import Source
 from lamina.capture.values.modes import Switch
 from lamina.capture.values.object_records import ObjectState, read_dict
 from lamina.capture.values.outside import ContainerCopy, dict_base
+from lamina.capture.values.walks import Walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,12 @@ class SideEffects:
     cells: list[tuple[types.CellType, Value]] = field(default_factory=list)
     calls: list[tuple[Any, tuple[Value, ...], dict[str, Value]]] = field(default_factory=list)
     switches: list[Switch] = field(default_factory=list)
+    walks: list[Walk] = field(default_factory=list)
 
     @property
     def count(self) -> int:
-        groups = (self.containers, self.attributes, self.globals, self.cells, self.calls, self.switches)
-        return sum(len(group) for group in groups)
+        groups = (self.containers, self.attributes, self.globals, self.cells, self.calls)
+        return sum(len(group) for group in groups) + len(self.switches) + len(self.walks)
 
 
 def is_changed(record: ContainerCopy) -> bool:
@@ -89,4 +91,9 @@ def collect_side_effects(world: Any) -> SideEffects:
     for entries, names in world.globals_written.values():
         effects.globals += [(entries, name, value) for name, value in names.items()]
     effects.cells = list(world.cell_writes.values())
+    effects.walks = [walk for walk in world.importer.walks.started.values() if walk.steps]
+    for walk in effects.walks:
+        copies = [world.importer.copy_ids.get(id(each)) for each in walk.over]
+        if any(record is not None and is_changed(record) for record in copies):
+            stop("iterator-argument", "what an iterator from outside walks over is changed")
     return effects

@@ -69,11 +69,18 @@ class ResumePoint:
         return frame
 
 
+def is_without_effect(value: Value) -> bool:
+    """Whether nobody sees the end of a value: also of a list or tuple of such."""
+    if type(value) in (list, tuple):
+        return all(isinstance(item, WITHOUT_EFFECT) for item in value)
+    return isinstance(value, WITHOUT_EFFECT)
+
+
 def describe_frame(frame: Frame) -> tuple[ResumePoint, tuple[Value, ...]]:
     """Where a frame stands between two instructions, and the values that its rest may need."""
     live = find_live_slots(frame.decoded, frame.position)
     kept = [
-        UNBOUND if slot not in live and isinstance(value, WITHOUT_EFFECT) else value
+        UNBOUND if slot not in live and is_without_effect(value) else value
         for slot, value in enumerate(frame.slots)
     ]
     stack = tuple(value is not NULL for value in frame.stack)

@@ -26,6 +26,7 @@ from lamina.capture.values.conversions import Arguments, Keywords, Model
 
 AUTOCAST: Any = torch.amp.autocast_mode
 GRAD_MODE: Any = torch.autograd.grad_mode
+INFERENCE_MODE: Any = torch.inference_mode
 Setting = tuple[bool, bool]
 """Inference mode and grad mode."""
 _before: weakref.WeakKeyDictionary[Any, Setting] = weakref.WeakKeyDictionary()
@@ -35,15 +36,15 @@ _before: weakref.WeakKeyDictionary[Any, Setting] = weakref.WeakKeyDictionary()
 def enter_inference_mode(context: Any) -> None:
     """`with context`, remembering what it ends."""
     _before[context] = (torch.is_inference_mode_enabled(), torch.is_grad_enabled())
-    torch.inference_mode.__enter__(context)
+    INFERENCE_MODE.__enter__(context)
 
 
 def enter_autocast(context: Any) -> None:
-    torch.autocast.__enter__(context)
+    AUTOCAST.autocast.__enter__(context)
 
 
 def leave_region(context: Any) -> None:
-    kind: Any = torch.autocast if isinstance(context, torch.autocast) else torch.inference_mode
+    kind: Any = torch.autocast if isinstance(context, torch.autocast) else INFERENCE_MODE
     kind.__exit__(context, None, None, None)
 
 

@@ -25,6 +25,7 @@ from lamina.capture.values.object_records import ObjectRecords, ObjectState
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.trust import is_trusted_module
+from lamina.capture.values.walks import Walks
 
 IMMUTABLE: tuple[type, ...] = (
     int,
@@ -152,6 +153,7 @@ class Importer(ObjectRecords):
         self.numbers: dict[Any, Any] = {}
         self._sources: dict[int, Source] = {}
         self._kept: list[Any] = []
+        self.walks = Walks(self)
 
     def bring(self, value: Value, source: Source, is_trusted: bool = False) -> Value:
         """`value`, read at `source`, as the program sees it."""
@@ -387,8 +389,10 @@ class Importer(ObjectRecords):
         if known is not None:
             self._guard_alias(value, source)
             return known
+        if id(value) in self.walks.inside:
+            stop("iterator-argument", "an iterator from outside is advanced by another one as well")
         self.guards.kind(source, type(value))
-        made = self.opaque[id(value)] = OpaqueValue(value, source)
+        made = self.opaque[id(value)] = OpaqueValue(value, source, self.walks)
         self._keep(value, source)
         return made
 
