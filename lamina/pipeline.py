@@ -14,7 +14,7 @@ from lamina.ir.opt import opt
 from lamina.ir.passes import Context, Pass, Pipeline, chain
 from lamina.passes import tensor
 from lamina.passes.fusion import fuse, outline, traffic
-from lamina.passes.loops import expand_math, schedule, to_linalg, vectorize
+from lamina.passes.loops import expand_math, reuse, schedule, to_linalg, vectorize
 from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program, write_over
 from lamina.reports.report import GraphReport, KernelReport
 
@@ -64,6 +64,7 @@ LOWER = (
     kernel_pass(schedule.NAME, schedule.schedule, "linalg", "linalg"),
     kernel_pass(vectorize.NAME, lambda function, _: vectorize.vectorize(function), "linalg", "loops"),
     Pass(expand_math.NAME, expand_math.run, "loops", "loops", is_required=True),
+    Pass(reuse.NAME, reuse.run, "loops", "loops"),
 )
 TO_LLVM = Pass("to_llvm", _run_to_llvm, "loops", "llvm", is_required=True)
 

@@ -15,7 +15,7 @@ from lamina.ir.verify import verify
 from lamina.options import Options
 from tests.ir.upstream import HAS_MLIR, judge
 
-UPSTREAM = ("to_linalg", "vectorize", "expand_math", "to_llvm")
+UPSTREAM = ("to_linalg", "vectorize", "expand_math", "reuse", "to_llvm")
 """Levels that hold nothing but dialects that MLIR has."""
 LEVELS = {
     "tensor": "tensor",

@@ -1,8 +1,8 @@
-"""Dataflow: facts that flow over the blocks of a region, or sparsely from values to their users.
+"""Dataflow: facts that flow over the blocks of a region.
 
 A dense problem has a lattice (`start`, `join`), a direction, and a `transfer` over single operations; `solve`
 runs a worklist in reverse postorder until nothing changes (Kildall 1973; Aho et al., "Compilers", 9.3). With
-union as `join` it is a may-problem, with intersection a must-problem. `solve_sparse` keeps one fact a value.
+union as `join` it is a may-problem, with intersection a must-problem.
 `lamina.ir.facts` has liveness, reaching definitions and available expressions.
 """
 
@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from lamina.ir.core import Block, Operation, Region, Value
+from lamina.ir.core import Block, Operation, Region
 from lamina.ir.dominance import predecessors, reverse_postorder, successors
-from lamina.ir.ops.cf import branch_operands
 
 F = TypeVar("F")
 
@@ -127,62 +126,3 @@ def _entering(
         ends = (source, block) if is_forward else (block, source)
         fact = problem.join(fact, problem.edge(*ends, leaving[source]))
     return fact
-
-
-@dataclass(frozen=True, slots=True)
-class Sparse(Generic[F]):
-    """A problem with one fact a value, flowing from operands to results and into block arguments.
-
-    start: nothing known yet, neutral in `join`. unknown: what holds of any value. transfer: facts of the
-    results from those of the operands.
-    """
-
-    start: F
-    unknown: F
-    join: Callable[[F, F], F]
-    transfer: Callable[[Operation, Sequence[F]], Sequence[F]]
-
-
-def solve_sparse(problem: Sparse[F], region: Region) -> dict[Value, F]:
-    """The facts of the values of one region, nested regions included.
-
-    Block arguments join what jumps give them; arguments of the entry block, of blocks in nested regions, and
-    results of operations with regions are unknown.
-    """
-    facts: dict[Value, F] = {}
-    waiting: dict[Operation, None] = {}
-    for block in region.blocks:
-        for argument in block.arguments:
-            facts[argument] = problem.unknown if block is region.blocks[0] else problem.start
-        for operation in block:
-            for inner in operation.walk():
-                waiting[inner] = None
-                facts.update(
-                    dict.fromkeys(inner.results, problem.unknown if inner.regions else problem.start)
-                )
-                _forget_arguments(inner, facts, problem.unknown)
-
-    def learn(value: Value, fact: F) -> None:
-        joined = problem.join(facts[value], fact)
-        if joined != facts[value]:
-            facts[value] = joined
-            waiting.update(dict.fromkeys(value.users))
-
-    while waiting:
-        operation = next(iter(waiting))
-        del waiting[operation]
-        if operation.successors and operation.name.startswith("cf."):
-            for target, values in branch_operands(operation):
-                for argument, value in zip(target.arguments, values, strict=True):
-                    learn(argument, facts.get(value, problem.unknown))
-        elif not operation.regions:
-            known = [facts.get(value, problem.unknown) for value in operation.operands]
-            for value, fact in zip(operation.results, problem.transfer(operation, known), strict=True):
-                learn(value, fact)
-    return facts
-
-
-def _forget_arguments(operation: Operation, facts: dict[Value, F], unknown: F) -> None:
-    for region in operation.regions:
-        for block in region.blocks:
-            facts.update(dict.fromkeys(block.arguments, unknown))

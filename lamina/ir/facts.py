@@ -5,16 +5,16 @@ Each is an `Analysis` of an operation with one region (a function, a kernel) too
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
 from typing import TypeAlias, TypeVar
 
 from lamina.ir.analyses import Analysis
-from lamina.ir.attributes import Attribute, plain
+from lamina.ir.attributes import plain
 from lamina.ir.core import Block, Operation, Region, Value
 from lamina.ir.dataflow import Dataflow, Solution, solve
-from lamina.ir.ops import is_pure, record
+from lamina.ir.ops import is_commutative, is_pure, record
 from lamina.ir.ops.aten import RECORD as LIBRARY
+from lamina.ir.ops.aten import is_functional
 from lamina.ir.record import READS, WRITES
 from lamina.ir.types import MemRefType
 
@@ -92,6 +92,10 @@ def _written_operands(operation: Operation) -> tuple[Value, ...]:
             return operation.operands[1:2]
         case "vector.maskedstore" | "vector.scatter":
             return operation.operands[:1]
+        case "program.launch":
+            return operation.operands[len(operation.operands) - plain(operation.attributes["outputs"]) :]
+        case "program.call" if is_functional(plain(operation.attributes["callee"])):
+            return ()
         case "linalg.generic":
             return operation.operands[plain(operation.attributes["operandSegmentSizes"])[0] :]
     return operation.operands
@@ -113,21 +117,18 @@ def reaching_definitions(region: Region) -> Solution[Definitions]:
     return solve(Dataflow("forward", empty, empty, frozenset.union, transfer), region)
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """What an operation computes from which values."""
-
-    name: str
-    operands: tuple[Value, ...]
-    attributes: frozenset[tuple[str, Attribute]]
-
-    @staticmethod
-    def of(operation: Operation) -> Expression:
-        return Expression(operation.name, operation.operands, frozenset(operation.attributes.items()))
+Expressions: TypeAlias = frozenset[Operation] | None
+"""Operations whose results still are what computing them again would give. None is all operations: what holds
+of a place that nothing reaches."""
 
 
-Expressions: TypeAlias = frozenset[Expression] | None
-"""None is all expressions: what holds of a place that nothing reaches."""
+def expression_of(operation: Operation) -> Hashable:
+    """Equal for two operations that compute the same, in the same state of memory."""
+    operands = [id(value) for value in operation.operands]
+    if is_commutative(operation):
+        operands.sort()
+    types = tuple(id(value.type) for value in operation.results)
+    return operation.name, tuple(operands), frozenset(operation.attributes.items()), types
 
 
 def is_read(operation: Operation) -> bool:
@@ -148,10 +149,18 @@ def may_write(operation: Operation) -> bool:
     return any(may_write(inner) for region in operation.regions for block in region.blocks for inner in block)
 
 
-def available_expressions(region: Region) -> Solution[Expressions]:
-    """Expressions computed on every path whose value still holds, at each place (forward, must).
+def is_expression(operation: Operation) -> bool:
+    """Whether an operation does nothing but compute its results, of operands and memory."""
+    return bool(operation.results) and not operation.regions and (is_pure(operation) or is_read(operation))
 
-    Those that read memory end at what may write it.
+
+def available_expressions(
+    region: Region, outside: frozenset[Operation] = frozenset()
+) -> Solution[Expressions]:
+    """Operations computed on every path whose results still hold, at each place (forward, must).
+
+    Those that read memory end at what may write it. outside: what is available where the region is entered,
+    every time it is.
     """
 
     def join(a: Expressions, b: Expressions) -> Expressions:
@@ -163,18 +172,15 @@ def available_expressions(region: Region) -> Solution[Expressions]:
         if known is None:
             return None
         if may_write(operation):
-            known = frozenset(each for each in known if not _reads(each))
-        is_expression = (
-            operation.results and not operation.regions and (is_pure(operation) or is_read(operation))
-        )
-        return known | {Expression.of(operation)} if is_expression else known
+            known = without_reads(known)
+        return known | {operation} if is_expression(operation) else known
 
-    return solve(Dataflow("forward", frozenset(), None, join, transfer), region)
+    return solve(Dataflow("forward", outside, None, join, transfer), region)
 
 
-def _reads(expression: Expression) -> bool:
-    found = record(expression.name)
-    return found is not None and READS in found.traits
+def without_reads(known: frozenset[Operation]) -> frozenset[Operation]:
+    """What is left of available expressions when memory may have changed."""
+    return frozenset(each for each in known if not is_read(each))
 
 
 def _first_region(operation: Operation) -> Region:

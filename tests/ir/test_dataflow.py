@@ -8,15 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from lamina.ir.attributes import plain
 from lamina.ir.core import Block, Operation, Region, Value
-from lamina.ir.dataflow import Sparse, solve_sparse
 from lamina.ir.dominance import successors
 from lamina.ir.facts import (
     AVAILABLE,
     LIVENESS,
     REACHING,
-    Expression,
     available_expressions,
     buffer_behind,
     liveness,
@@ -112,15 +109,15 @@ def test_reaching_definitions_are_those_of_some_path(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_available_expressions_are_those_of_all_paths(seed: int) -> None:
     region = random_function(seed)
-    expected: dict[Operation, set[Expression]] = {}
+    expected: dict[Operation, set[Operation]] = {}
     for path in paths(region.blocks[0]):
-        known: set[Expression] = set()
+        known: set[Operation] = set()
         for operation in operations_along(path):
             expected[operation] = known & expected.get(operation, known)
             if operation.name in ("memref.store", "program.copy"):
                 known = {each for each in known if each.name != "memref.load"}
             elif operation.results:
-                known = known | {Expression.of(operation)}
+                known = known | {operation}
     solution = available_expressions(region)
     found = {at: before for block in region.blocks for at, before, _ in solution.walk(block)}
     assert {at: found[at] for at in expected} == expected
@@ -188,42 +185,3 @@ def test_as_analyses_they_are_shared_and_compared() -> None:
     keep = Pass("keep", lambda module, context: None, preserves=names)
     PassManager(pipeline=chain(keep), check_preserved=True).run(function, context)
     assert context.analyses.computed == 3
-
-
-JUMPS = """"func.func"() ({
-^bb0(%c: i1, %n: i64):
-  %one = "arith.constant"() {value = 1} : () -> i64
-  %two = "arith.addi"(%one, %one) : (i64, i64) -> i64
-  "cf.cond_br"(%c, %two)[^a, ^b] {operandSegmentSizes = array<i32: 1, 0, 1>} : (i1, i64) -> ()
-^a:
-  "cf.br"(%two, %one)[^c] : (i64, i64) -> ()
-^b(%p: i64):
-  "cf.br"(%p, %n)[^c] : (i64, i64) -> ()
-^c(%same: i64, %different: i64):
-  %sum = "arith.addi"(%same, %one) : (i64, i64) -> i64
-  "cf.br"(%same, %sum)[^c] : (i64, i64) -> ()
-}) {function_type = (i1, i64) -> (), sym_name = "f"} : () -> ()
-"""
-
-
-def test_sparse_constants_meet_at_block_arguments() -> None:
-    """The lattice of constant propagation: None below all numbers, "any" above."""
-
-    def join(a: object, b: object) -> object:
-        if a is None or b is None:
-            return b if a is None else a
-        return a if a == b else "any"
-
-    def transfer(operation: Operation, known: object) -> list[object]:
-        assert isinstance(known, list)
-        if operation.name == "arith.constant":
-            return [plain(operation.attributes["value"])]
-        if None in known or "any" in known:
-            return [None if None in known else "any"] * len(operation.results)
-        return [sum(known)] if operation.results else []
-
-    region = parse(JUMPS).region
-    facts = solve_sparse(Sparse(None, "any", join, transfer), region)
-    same, different = region.blocks[3].arguments
-    assert facts[region.blocks[2].arguments[0]] == 2 and facts[same] == 2 and facts[different] == "any"
-    assert facts[next(iter(region.blocks[3])).result] == 3

@@ -38,6 +38,11 @@ def is_extern(operation: Operation) -> bool:
     return "args" in operation.attributes
 
 
+def is_functional(name: str) -> bool:
+    """Whether a library operation writes none of its operands: by torch's custom, in-place ones end so."""
+    return not name.rpartition(".")[0].endswith("_")
+
+
 def effects(operation: Operation) -> str | None:
     """ "random", "host", or None for a pure library operation."""
     value = operation.attributes.get("effects")

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 from lamina.ir.attributes import attribute, plain
 from lamina.ir.core import BlockArgument, Operation, Value, symbol_name
+from lamina.ir.facts import Definitions, reaching_definitions
 from lamina.ir.types import MemRefType
 from lamina.passes.program.to_program import buffer_root
 from lamina.passes.program.views import has_equal_strides
@@ -46,14 +47,21 @@ MOVING = frozenset({"lamina.index", "lamina.reverse", "lamina.pad"})
 def run(module: Operation, program: Operation) -> int:
     """Rewrite one `program.func` of the module; returns how many copies went."""
     kernels = {symbol_name(each) or "": each for each in module.body}
+    if not any(map(_is_mutation, program.body)):
+        return 0
+    reaching = reaching_definitions(program.region).walk(program.body)
+    copies = [(operation, known) for operation, known, _ in reaching if _is_mutation(operation)]
     count = 0
-    for copy in list(program.body):
-        if copy.name != "program.copy" or not isinstance(copy.operand(1), BlockArgument):
-            continue
-        if _in_place_call(copy) or _in_place_launch(copy, kernels):
+    for copy, known in copies:
+        if _in_place_call(copy) or _in_place_launch(copy, known, kernels):
             copy.erase()
             count += 1
     return count
+
+
+def _is_mutation(operation: Operation) -> bool:
+    """Whether an argument gets its new value here."""
+    return operation.name == "program.copy" and isinstance(operation.operand(1), BlockArgument)
 
 
 def _in_place_call(copy: Operation) -> bool:
@@ -77,7 +85,8 @@ def _is_returned(value: Value, call: Operation) -> bool:
     return any(buffer_root(result) is buffer_root(value) for result in call.parent.terminator.operands)
 
 
-def _in_place_launch(copy: Operation, kernels: Mapping[str, Operation]) -> bool:
+def _in_place_launch(copy: Operation, known: Definitions, kernels: Mapping[str, Operation]) -> bool:
+    """`known`: the writes that reach the copy; what it copies must be the work of one launch."""
     source, target = copy.operands
     buffer = buffer_root(source)
     alloc = buffer.defining_op
@@ -92,10 +101,12 @@ def _in_place_launch(copy: Operation, kernels: Mapping[str, Operation]) -> bool:
     assert isinstance(source.type, MemRefType) and isinstance(target.type, MemRefType)
     if not isinstance(buffer.type, MemRefType) or buffer.type.element is not source.type.element:
         return False
-    launches = [user for user in buffer.users if user.name == "program.launch" and writes(user, buffer)]
-    if len(launches) != 1 or not has_equal_strides(source.type, target.type) or offset_of(source) != 0:
+    writers = [writer for written, writer in known if written is buffer and writer is not alloc]
+    if len(writers) != 1 or not has_equal_strides(source.type, target.type) or offset_of(source) != 0:
         return False
-    launch = launches[0]
+    launch = writers[0]
+    if launch.name != "program.launch" or not writes(launch, buffer):
+        return False
     if not _is_last_use(target, launch, copy):
         return False
     if not can_write_over(launch, buffer, target, kernels[plain(launch.attributes["kernel"])]):

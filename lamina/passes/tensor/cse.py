@@ -15,7 +15,8 @@ from collections.abc import Hashable, MutableMapping
 
 from lamina.ir.core import Block, Operation, Region
 from lamina.ir.dominance import Dominators
-from lamina.ir.ops import is_commutative, is_pure, record
+from lamina.ir.facts import expression_of
+from lamina.ir.ops import is_pure, record
 from lamina.ir.passes import Context
 from lamina.ir.record import ISOLATED
 
@@ -50,18 +51,9 @@ def _merge_block(block: Block, known: Known) -> None:
             continue
         if not operation.results or not is_pure(operation):
             continue
-        key = identity(operation)
+        key = expression_of(operation)
         earlier = known.get(key)
         if earlier is None:
             known[key] = operation
         else:
             operation.replace_with(earlier.results)
-
-
-def identity(operation: Operation) -> Hashable:
-    """Equal for two operations that compute the same values."""
-    operands = [id(value) for value in operation.operands]
-    if is_commutative(operation):
-        operands.sort()
-    types = tuple(id(value.type) for value in operation.results)
-    return operation.name, tuple(operands), frozenset(operation.attributes.items()), types
