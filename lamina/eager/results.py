@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from lamina.eager.errors import WrongShapeRuleError
 from lamina.eager.strides import (
     Ints,
     Layout,
@@ -184,7 +185,16 @@ def _prelu(args: Arguments, result: Tensor) -> Ints | None:
 
 
 def _roll(args: Arguments, result: Tensor) -> Ints | None:
-    return contiguous_strides(tuple(result.shape)) if result.numel() == 0 else None
+    """Without dimensions given it is rolled flat."""
+    is_flat = len(args) < 3 or not args[2]
+    return contiguous_strides(tuple(result.shape)) if is_flat and result.numel() == 0 else None
+
+
+def _pixel_unshuffle(args: Arguments, result: Tensor) -> Ints | None:
+    """By a factor of 1, and of no elements, it is a clone, of the size that it had."""
+    if args[0].shape != result.shape and result.numel() == 0:
+        raise WrongShapeRuleError("eager's pixel_unshuffle of no elements keeps the size")
+    return (_like_first if args[1] == 1 else _suggested)(args, result)
 
 
 def _view(args: Arguments, result: Tensor) -> Ints | None:
@@ -233,6 +243,8 @@ BY_NAME: Mapping[str, Rule] = {
     "mse_loss": _elementwise,
     "native_dropout_backward": _elementwise,
     "nll_loss2d_forward": _contiguous_unless_reduced,
+    "pixel_shuffle": _suggested,
+    "pixel_unshuffle": _pixel_unshuffle,
     "roll": _roll,
     "smooth_l1_loss": _elementwise,
     "where": _where,

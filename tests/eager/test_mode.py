@@ -115,6 +115,40 @@ def test_views_have_eagers_strides(size: Any, stride: Any, new: Any) -> None:
     assert fake == eager
 
 
+EMPTY = torch.ones(0).as_strided((1, 0, 2, 2), (8, 9, 6, 1))
+CHANNELS_LAST = torch.ones(2, 4, 2, 2).to(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize(
+    ("func", "args"),
+    [
+        (aten.roll.default, (EMPTY, [1])),
+        (aten.roll.default, (EMPTY, [1], [2])),
+        *(
+            (func, (tensor, factor))
+            for func in (aten.pixel_shuffle.default, aten.pixel_unshuffle.default)
+            for tensor in (EMPTY, CHANNELS_LAST, CHANNELS_LAST.contiguous())
+            for factor in (1, 2)
+            if (func, tensor is EMPTY, factor) != (aten.pixel_unshuffle.default, True, 2)
+        ),
+        (aten.sort.default, (torch.ones(3, 2, 1, 2).permute(3, 1, 0, 2),)),
+        (aten.tril.default, (torch.ones(3, 2).t(),)),
+        (aten.copysign.Tensor, (torch.ones(3, 2).t(), torch.ones(()))),
+        (aten.floor_divide.default, (torch.ones(3, 2).t(), torch.ones(()))),
+    ],
+    ids=str,
+)
+def test_strides_are_eagers(func: Any, args: Any) -> None:
+    eager, fake = run_both(func, list(args), {})
+    assert fake == eager
+
+
+def test_a_wrong_size_is_refused() -> None:
+    eager, fake = run_both(aten.pixel_unshuffle.default, [EMPTY, 2], {})
+    assert eager[0][0] == (1, 0, 2, 2)
+    assert isinstance(fake, NotImplementedError)
+
+
 def test_a_corrected_view_is_a_view() -> None:
     mode = EagerFakeMode()
     with mode:
