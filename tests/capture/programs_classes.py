@@ -360,7 +360,30 @@ def extremes_ask_in_order():
     )
 
 
+class _Speechless:
+    def __repr__(self):
+        return 5
+
+
+def texts_that_are_none():
+    one = _Speechless()
+    ways = (
+        str,
+        repr,
+        ascii,
+        format,
+        print,
+        "{}".format,
+        "%s".__mod__,
+        "%r".__mod__,
+        lambda x: f"{x}",
+        lambda x: f"{x!r}",
+    )
+    return [_message(lambda way=way: way(one)) for way in ways]
+
+
 PROGRAMS = [
+    texts_that_are_none,
     sequences_repeated,
     extremes_ask_in_order,
     classes_and_super,

@@ -123,6 +123,10 @@ def to_text(world: Any, value: Value) -> str:
     if is_python_method(method) and not is_native_type(type(value)):
         return str(answer("__str__", call_method(world, method, value)))
     if method is object.__str__:
+        method = find_in_type(type(value), "__repr__")
+        if is_python_method(method) and not is_native_type(type(value)):
+            # What `__repr__` gives is asked of by `str`, with its own words for what is no text.
+            return str(answer("__str__", call_method(world, method, value)))
         return to_repr(world, value)
     return str(world.call_native(str, (value,), {}))
 
