@@ -30,8 +30,12 @@ from lamina.ir.types import KERNEL_SCALARS, FunctionType, TensorType, none
 
 Tensor = torch.Tensor
 MAY_ALIAS = frozenset(
-    {"aten.reshape.default", "aten.contiguous.default", "aten.view.default", "aten._reshape_alias.default"}
-)
+    {
+        "aten._reshape_alias.default", "aten._unsafe_view.default", "aten.contiguous.default",
+        "aten.reshape.default", "aten.unsafe_chunk.default", "aten.unsafe_split.Tensor",
+        "aten.unsafe_split_with_sizes.default", "aten.view.default",
+    }
+)  # fmt: skip
 """Operators whose result may be a view of an operand, though not all of their schemas say so."""
 
 

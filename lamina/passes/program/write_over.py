@@ -5,8 +5,8 @@
     program.launch @k(%1, %2)
 
 The output then lies in cache already, and the arena is smaller. Legal for kernels that `can_write_over` their
-input, when the input's buffer is an intermediate of the program's own with no later use. What a library call
-returns counts as its own only for calls that are known to return fresh memory.
+input, when the input's buffer is an intermediate of the program's own with no later use: an arena buffer, or
+what a library call returns that is not marked as `aliases`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,6 @@ from lamina.passes.program.reinplace import can_write_over, offset_of
 from lamina.passes.program.to_program import buffer_root
 
 NAME = "write_over"
-FRESH = frozenset(
-    {
-        "aten.addmm.default", "aten.baddbmm.default", "aten.bmm.default", "aten.convolution.default",
-        "aten.embedding.default", "aten.linear.default", "aten.mm.default",
-        "aten.scaled_dot_product_attention.default", "mkl._mkl_linear.default",
-        "mkldnn._convolution_pointwise.default", "mkldnn._linear_pointwise.default",
-    }
-)  # fmt: skip
-"""Library calls whose result is memory of its own."""
 
 
 def run(module: Operation, program: Operation) -> int:
@@ -68,7 +59,7 @@ def _is_own(old: Value, output: Value) -> bool:
     if owner is None or not isinstance(old.type, MemRefType) or not isinstance(output.type, MemRefType):
         return False
     is_arena = owner.name == "program.alloc" and plain(owner.attributes["space"]) == "arena"
-    is_fresh = owner.name == "program.call" and plain(owner.attributes["callee"]) in FRESH
+    is_fresh = owner.name == "program.call" and "aliases" not in owner.attributes
     same_element = old.type.element is output.type.element
     return (is_arena or is_fresh) and same_element and element_count(old.type) == element_count(output.type)
 
