@@ -179,6 +179,12 @@ def _contiguous_unless_reduced(args: Arguments, result: Tensor) -> Ints | None:
     return contiguous_strides(tuple(result.shape)) if result.dim() else None
 
 
+def _ldexp(args: Arguments, result: Tensor) -> Ints | None:
+    """`x * pow(2, y)`; the power is contiguous."""
+    size = tuple(args[1].shape)
+    return _iterate([args[0]], result.dtype, result, Layout(size, contiguous_strides(size)))
+
+
 def _prelu(args: Arguments, result: Tensor) -> Ints | None:
     """Memory like the first tensor's, given up where the result is larger."""
     return (_like_first if args[0].shape == result.shape else _elementwise)(args, result)
@@ -240,6 +246,7 @@ BY_NAME: Mapping[str, Rule] = {
     "glu": _glu,
     "huber_loss": _elementwise,
     "isinf": _isinf,
+    "ldexp": _ldexp,
     "mse_loss": _elementwise,
     "native_dropout_backward": _elementwise,
     "nll_loss2d_forward": _contiguous_unless_reduced,
@@ -256,7 +263,7 @@ BY_OVERLOAD: Mapping[Any, Rule] = {
     aten.view.default: _view,
     aten._unsafe_view.default: _view,
 }
-OTHERWISE = frozenset({"clone", "isfinite", "ldexp", "mvlgamma", "positive"})
+OTHERWISE = frozenset({"clone", "isfinite", "mvlgamma", "positive"})
 """Elementwise by torch's tag, right by torch's rules or made of other operations."""
 
 

@@ -90,12 +90,13 @@ def elementwise_strides(operands: Sequence[Layout]) -> Ints:
     first.
     """
     size = broadcast_size([each.size for each in operands])
-    if all(each.size == size for each in operands):
+    # Ranks first: sizes may be symbolic, and what is asked of them becomes a guard.
+    if all(len(each.size) == len(size) and each.size == size for each in operands):
         if all(map(is_contiguous, operands)):
             return contiguous_strides(size)
         if all(map(is_channels_last, operands)):
             return channels_last_strides(size)
-        if all(map(is_dense, operands)) and len({each.stride for each in operands}) == 1:
+        if all(map(is_dense, operands)) and all(each.stride == operands[0].stride for each in operands):
             return operands[0].stride
     order = list(range(len(size) - 1, -1, -1))
     if len(size) > 1:

@@ -103,10 +103,13 @@ def _refusals(graph: GraphReport) -> RenderableType:
 
 
 def _seconds(graph: GraphReport) -> RenderableType:
-    table = Table(title=f"compile time: {sum(graph.seconds.values()):.2f} s", title_justify="left")
-    for stage in graph.seconds:
-        table.add_column(stage, justify="right")
-    table.add_row(*(f"{seconds * 1e3:.0f} ms" for seconds in graph.seconds.values()))
+    total = sum(graph.seconds.values())
+    table = Table(title=f"compile time: {total:.2f} s", title_justify="left")
+    table.add_column("stage")
+    table.add_column("time", justify="right")
+    table.add_column("share", justify="right")
+    for stage, seconds in graph.seconds.items():
+        table.add_row(stage, f"{seconds * 1e3:.0f} ms", f"{seconds / total:.0%}" if total else "")
     return table
 
 

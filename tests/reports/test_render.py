@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from lamina.reports.render import render
 from lamina.reports.report import Explanation, GraphReport, KernelReport, Traffic
 
 
@@ -42,6 +43,15 @@ def test_text_names_everything() -> None:
         "graph 1: runs eagerly: needs gradients", "250 ms",
     ):  # fmt: skip
         assert part in text
+
+
+def test_lines_fit_the_width() -> None:
+    explanation = make_explanation()
+    explanation.graphs[0].seconds = {f"stage {number}": 0.01 for number in range(40)}
+    lines = render(explanation, width=80).splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    (row,) = [line for line in lines if "stage 39" in line]
+    assert "10 ms" in row and "2%" in row
 
 
 def test_json_is_whole() -> None:
