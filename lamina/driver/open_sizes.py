@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import fx
 
-from lamina.autograd.fake import storage_key, to_fakes
+from lamina.autograd.fake import fake_mode_of, storage_key, to_fakes
 from lamina.autograd.outputs import ConstantOutput, Output, ViewOutput, finish_outputs
 from lamina.autograd.symbols import OpenSizes
-from lamina.capture.fake import FakeTensorMode, make_dynamic_fake, make_shape_environment, make_symbol
+from lamina.capture.fake import make_dynamic_fake, make_shape_environment, make_symbol
 from lamina.capture.layouts import relate_strides
 from lamina.driver.graph import Compiled, find_program, keep_program
 from lamina.driver.kernels import STORE, Kernel
@@ -128,7 +128,7 @@ def open_fakes(inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> tu
 
     Raises Unsupported for sizes below `LEAST`, other numbers, and a varying input that shares its memory.
     """
-    mode = FakeTensorMode()
+    mode = fake_mode_of(())
     environment = make_shape_environment(mode)
     names: dict[str, str] = {}
     symbols: dict[tuple[int, int | None], Any] = {}

@@ -420,7 +420,7 @@ def hint(size: Size) -> int:
     return size.value(hints if hints is not None else dict.fromkeys(size.names, TYPICAL))
 
 
-TYPICAL = 256
+TYPICAL = 4096
 """What costs reckon with where no size is at hand."""
 
 
