@@ -37,6 +37,19 @@ LEVELS = {
 torch.manual_seed(0)
 LINEAR = torch.nn.Linear(8, 16).requires_grad_(False)
 KERNEL = torch.randn(4, 3, 3, 3)
+ENCODER = torch.nn.TransformerEncoder(
+    torch.nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 2, enable_nested_tensor=False
+).eval()
+IMAGES = torch.nn.Sequential(
+    torch.nn.Conv2d(3, 8, 3, padding=1),
+    torch.nn.BatchNorm2d(8),
+    torch.nn.ReLU(),
+    torch.nn.MaxPool2d(2),
+    torch.nn.Conv2d(8, 8, 3),
+    torch.nn.AdaptiveAvgPool2d(1),
+    torch.nn.Flatten(),
+    torch.nn.Linear(8, 5),
+).eval()
 NORMED = torch.nn.LayerNorm(40).requires_grad_(False)
 
 
@@ -80,6 +93,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[int, int], tuple[Any, ..
         lambda q, k: functional.scaled_dot_product_attention(q, k, k) * 2,
         lambda n, m: (make(2, 4, n, 16), make(2, 4, m, 16)),
     ),
+    "encoder": (ENCODER, lambda n, m: (make(n, m, 32),)),
+    "images": (IMAGES, lambda n, m: (make(2 + n % 8, 3, n + 7, m + 8),)),
     "number": (lambda x, n: x[:n].amax(0) * n, lambda n, m: (make(70, 8), n)),
     "bools": (lambda x: (x > 0).sum(0), lambda n, m: (make(n, m),)),
     "bfloat16": (lambda x: torch.softmax(x * 2, -1), lambda n, m: (make(n, m).bfloat16(),)),
