@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from lamina.eager.results import layout_of
+from lamina.eager.strides import is_dense
 from lamina.errors import Unsupported
 
 Tensor = torch.Tensor
@@ -176,6 +178,9 @@ def _as_strided_copy(tensor: Tensor, size: Any, stride: Any, offset: int | None 
 def _as_strided_scatter(
     tensor: Tensor, source: Tensor, size: Any, stride: Any, offset: int | None = None
 ) -> Any:
+    # Eager's result keeps the memory around the tensor; a clone has none.
+    if tensor.storage_offset() != 0 or not is_dense(layout_of(tensor)):
+        raise Unsupported("strided-view", "as_strided_scatter of a tensor that does not fill its memory")
     result = aten.clone.default(tensor)
     aten.as_strided.default(result, size, stride, offset).copy_(source)
     return result

@@ -180,9 +180,12 @@ def _contiguous_unless_reduced(args: Arguments, result: Tensor) -> Ints | None:
 
 
 def _ldexp(args: Arguments, result: Tensor) -> Ints | None:
-    """`x * pow(2, y)`; the power is contiguous."""
+    """`x * pow(2, y)`, or a kernel over both: which one differs between dtypes and versions of torch."""
     size = tuple(args[1].shape)
-    return _iterate([args[0]], result.dtype, result, Layout(size, contiguous_strides(size)))
+    power = _iterate([args[0]], result.dtype, result, Layout(size, contiguous_strides(size)))
+    if power != _elementwise(args, result):
+        raise WrongShapeRuleError("the strides of eager's ldexp are not known")
+    return power
 
 
 def _prelu(args: Arguments, result: Tensor) -> Ints | None:

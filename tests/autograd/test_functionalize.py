@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import fx
 
+import lamina
 from lamina.autograd.replay import replay
 from lamina.autograd.trace import trace_inference
 from lamina.errors import Unsupported
@@ -213,3 +214,16 @@ def test_in_place_forms_named_unlike_their_functional_forms(change: Callable[[Te
     x = torch.arange(3.0, dtype=torch.float64)
     traced = trace_inference(fx.symbolic_trace(program), [x])
     assert replay(traced, [x]).tolist() == program(x).tolist()
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_a_scatter_by_strides_keeps_the_memory_around(offset: int) -> None:
+    """Where the tensor starts inside its memory the call runs eagerly: a clone would lose what is before it."""
+    memory = torch.arange(12.0)
+    x, source = memory[offset : offset + 4], torch.tensor([-1.0])
+
+    def program(x: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        return torch.as_strided_scatter(x, source, (1,), (1,), 1)
+
+    with torch.no_grad():
+        torch.testing.assert_close(lamina.compile(program)(x, source), program(x, source))
