@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lamina.capture.breaks.native import CallHook, run_rest, step
+from lamina.capture.breaks.call_frame import CallerNeeded
+from lamina.capture.breaks.native import run_rest, step
 from lamina.capture.breaks.resume_point import ResumePoint
 from lamina.capture.captured import Captured
 from lamina.capture.frontend import trace, trace_rest
@@ -13,7 +14,7 @@ from lamina.capture.values.trust import is_library_file
 __all__ = [
     "CO_SUSPENDS",
     "DISABLED_MARKS",
-    "CallHook",
+    "CallerNeeded",
     "Captured",
     "ResumePoint",
     "is_library_file",

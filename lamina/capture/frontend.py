@@ -34,6 +34,9 @@ BREAK_ATTEMPTS = 6
 BREAKABLE = ("CALL", "FOR_ITER", "GET_ITER", "BEFORE_WITH", "LOAD_ATTR", "LOAD_METHOD")
 """Bytecodes that make what cannot leave a trace."""
 
+NEVER_BROKEN = frozenset({"raises", "caller-frame"})
+"""Codes of what needs the call whole, as eager makes it."""
+
 Start = Callable[[TracingWorld], Value]
 """Brings in what a program works on and runs it in the world's machine; gives the result."""
 
@@ -92,7 +95,7 @@ class Attempt:
     def can_break(self, error: Unsupported) -> bool:
         """Whether the program can go on after a break where this attempt stopped."""
         root = self.machine.root
-        if root is None or root.code.co_flags & CO_SUSPENDS or error.code == "raises":
+        if root is None or root.code.co_flags & CO_SUSPENDS or error.code in NEVER_BROKEN:
             return False
         # An error of the user's that nobody catches is best raised by the user's own code.
         is_caught = root.decoded.find_range(root.position - 1) is not None

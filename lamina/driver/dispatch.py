@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from lamina.autograd.trace import needs_gradient
-from lamina.capture import ResumePoint, run_rest, step, trace, trace_rest
+from lamina.capture import CallerNeeded, ResumePoint, run_rest, step, trace, trace_rest
 from lamina.driver.nested import Nested
 from lamina.driver.site import Settings, Site, compile_or_replay
 from lamina.driver.watch import counters, watch
@@ -68,13 +68,13 @@ class State:
         """From a break to the end of the call; a loop, so that a thousand breaks need no thousand frames."""
         point: ResumePoint | None = paused
         while point is not None:
-            point, values = step(point, values, self.call_nested)
+            point, values = step(point, values, self.find_nested)
             if point is None:
                 return values
             site = self.places.get(point)
             if site is None:
                 if len(self.places) >= PLACE_LIMIT:
-                    return run_rest(point, values, self.call_nested)
+                    return run_rest(point, values, self.find_nested)
                 site = self.places[point] = self._make_place(point)
             values, point = site.enter(values, {})
         return values
@@ -84,16 +84,24 @@ class State:
             return trace_rest(point, args)
 
         def run_natively(*values: Any) -> Any:
-            return run_rest(point, values, self.call_nested)
+            return run_rest(point, values, self.find_nested)
 
         return Site(f"{self.name}, line {point.line}", self.settings, capture, run_natively)
 
-    def call_nested(self, callee: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """A call made by a broken frame: what can be compiled by itself is."""
-        return self.nested.find(callee, self._make_nested)(*arguments, **keywords)
+    def find_nested(self, callee: Any) -> Any:
+        """What a broken frame calls: what can be compiled by itself is."""
+        return self.nested.find(callee, self._make_nested)
 
     def _make_nested(self, callee: Callable[..., Any]) -> State:
-        return State(callee, self.settings, self.nested)
+        state = State(callee, self.settings, self.nested)
+
+        def run_eagerly(*args: Any, **kwargs: Any) -> Any:
+            if any(getattr(failure, "code", "") == "caller-frame" for failure in state.root.failures):
+                raise CallerNeeded
+            return callee(*args, **kwargs)
+
+        state.root.run_eagerly = run_eagerly
+        return state
 
 
 def dynamo_backend(graph: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Callable[..., Any]:

@@ -11,6 +11,8 @@ import torch
 
 from lamina.capture import CO_SUSPENDS, DISABLED_MARKS, is_library_file
 
+LOOKS_AT_FRAMES = frozenset({"_getframe", "currentframe", "f_back"})
+"""Names in the code of functions that want the user's frames above them: they are called as they are."""
 VARIANT_LIMIT = 8
 """Function objects of one code (closures made anew in each call) that are compiled."""
 
@@ -76,4 +78,6 @@ def is_worth_compiling(function: Any) -> bool:
     if any(function.__dict__.get(mark) for mark in DISABLED_MARKS):
         return False
     code = function.__code__
-    return not code.co_flags & CO_SUSPENDS and not is_library_file(code.co_filename)
+    if code.co_flags & CO_SUSPENDS or is_library_file(code.co_filename):
+        return False
+    return LOOKS_AT_FRAMES.isdisjoint(code.co_names) and not {"inspect", "stack"} <= set(code.co_names)

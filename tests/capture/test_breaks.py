@@ -18,8 +18,8 @@ from tests.capture.test_torch_programs import names, observe
 from tests.fuzz import run_python_programs
 
 
-def call_natively(callee, arguments, keywords):
-    return callee(*arguments, **keywords)
+def itself(callee):
+    return callee
 
 
 def capture_until(start, args, every, kwargs=None):
@@ -45,7 +45,7 @@ def call_broken(function, args, every):
     point = captured.pause
     while point is not None:
         breaks += captured is not None
-        point, values = step(point, values, call_natively)
+        point, values = step(point, values, itself)
         if point is None:
             break
         captured = capture_until(rest_of(point, values), values, every)
@@ -81,7 +81,7 @@ def test_the_rest_runs_natively(program):
         captured = capture_until(call_of(function, args, {}), args, 7)
         if captured is None or captured.pause is None:
             return function(*args)
-        return run_rest(captured.pause, captured.call(args, {}), call_natively)
+        return run_rest(captured.pause, captured.call(args, {}), itself)
 
     assert not differ(observe(run, makers), expected)
 

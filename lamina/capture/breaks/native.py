@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from lamina.capture.breaks.call_frame import CallerNeeded, call_from
 from lamina.capture.breaks.resume_point import ResumePoint, describe_frame
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.loop import Machine
@@ -35,14 +36,15 @@ FRAME_READERS = frozenset(
 )
 """Functions that look at the caller's frame, which a paused one does not have: no break is made there."""
 
-CallHook = Callable[[Value, tuple[Value, ...], dict[str, Value]], Value]
+FindCallee = Callable[[Value], Value]
+"""Gives what to call in place of a callee: itself, or its compiled version."""
 
 
 class NativeWorld(World):
-    """Every operation is Python's own; calls go through `call_hook`, which may find compiled callees."""
+    """Every operation is Python's own; what is called is what `find_callee` gives."""
 
-    def __init__(self, call_hook: CallHook) -> None:
-        self.call_hook = call_hook
+    def __init__(self, find_callee: FindCallee) -> None:
+        self.find_callee = find_callee
 
     def load_attribute(self, owner: Value, name: str) -> Value:
         return getattr(owner, name)
@@ -92,7 +94,12 @@ class NativeWorld(World):
     def call(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         if is_one_of(callee, ABOUT_THE_CALLER):
             return super().call(callee, arguments, keywords)
-        return self.call_hook(callee, arguments, keywords)
+        frame = self.machine.frame
+        assert frame is not None
+        try:
+            return call_from(frame, self.find_callee(callee), arguments, keywords)
+        except CallerNeeded:
+            return call_from(frame, callee, arguments, keywords)
 
 
 def is_one_of(callee: Value, known: frozenset[Any]) -> bool:
@@ -110,10 +117,10 @@ def reads_caller_frame(frame: Frame) -> bool:
 
 
 def step(
-    point: ResumePoint, values: tuple[Value, ...], call_hook: CallHook
+    point: ResumePoint, values: tuple[Value, ...], find_callee: FindCallee
 ) -> tuple[ResumePoint | None, Any]:
     """Run one instruction. Gives the next point and its values, or None and the value the frame returned."""
-    frame, machine = prepare(point, values, call_hook)
+    frame, machine = prepare(point, values, find_callee)
     instruction = frame.decoded.instructions[frame.position]
     frame.position += 1
     outcome = None
@@ -141,12 +148,12 @@ def unwind_or_raise(machine: Machine, frame: Frame, error: BaseException) -> Non
         exec(code, {"error": error, "__name__": frame.global_names.get("__name__")})
 
 
-def run_rest(point: ResumePoint, values: tuple[Value, ...], call_hook: CallHook) -> Value:
+def run_rest(point: ResumePoint, values: tuple[Value, ...], find_callee: FindCallee) -> Value:
     """Run a frame to its end; gives what it returns.
 
     The rest runs as a real function at full speed where one can be made of it, else in the machine.
     """
-    frame, machine = prepare(point, values, call_hook)
+    frame, machine = prepare(point, values, find_callee)
     resume = find_native_resume(point, frame)
     if resume is not None:
         return resume(read_values(frame))
@@ -169,8 +176,8 @@ def find_native_resume(point: ResumePoint, frame: Frame) -> Callable[[list[Value
     return _native_rests[key]
 
 
-def prepare(point: ResumePoint, values: tuple[Value, ...], call_hook: CallHook) -> tuple[Frame, Machine]:
-    machine = Machine(HANDLERS, NativeWorld(call_hook))
+def prepare(point: ResumePoint, values: tuple[Value, ...], find_callee: FindCallee) -> tuple[Frame, Machine]:
+    machine = Machine(HANDLERS, NativeWorld(find_callee))
     frame = point.make_frame(values)
     machine.frame = frame
     return frame, machine

@@ -50,5 +50,5 @@ def view_frame(frame: Frame, depth: int, load_cell: Callable[[types.CellType], V
     for _ in range(depth):
         found = None if found is None else found.back
     if found is None:
-        stop("frames", "the frame that called the program is looked at")
+        stop("caller-frame", "the frame that called the program is looked at")
     return FrameView(found, load_cell)

@@ -152,6 +152,29 @@ def build_code(
     )
 
 
+def append_instruction(code: bytearray, name: str, arg: int = 0) -> None:
+    """One instruction with its prefixes and its caches."""
+    for shift in (24, 16, 8):
+        if arg >> shift:
+            code += bytes((dis.opmap["EXTENDED_ARG"], arg >> shift & 255))
+    code += bytes((dis.opmap[name], arg & 255))
+    code += bytes(INSTRUCTION_BYTES * count_caches(name))
+
+
+def append_plain_call(code: bytearray, constant: int, *slots: int) -> None:
+    """Push what calling a constant with these local variables gives."""
+    if sys.version_info < (3, 13):
+        append_instruction(code, "PUSH_NULL")
+    append_instruction(code, "LOAD_CONST", constant)
+    if sys.version_info >= (3, 13):
+        append_instruction(code, "PUSH_NULL")
+    for slot in slots:
+        append_instruction(code, "LOAD_FAST", slot)
+    if sys.version_info < (3, 12):
+        append_instruction(code, "PRECALL", len(slots))
+    append_instruction(code, "CALL", len(slots))
+
+
 class Prologue:
     """The bytes that build the frame. While they run, slot 0 holds the values."""
 
@@ -161,25 +184,12 @@ class Prologue:
         self.indices: list[int] = []
 
     def emit(self, name: str, arg: int = 0) -> None:
-        """One instruction with its prefixes and its caches."""
-        for shift in (24, 16, 8):
-            if arg >> shift:
-                self.code += bytes((dis.opmap["EXTENDED_ARG"], arg >> shift & 255))
-        self.code += bytes((dis.opmap[name], arg & 255))
-        self.code += bytes(INSTRUCTION_BYTES * count_caches(name))
+        append_instruction(self.code, name, arg)
 
     def begin(self, preparation: int) -> None:
         """Slot 0 = preparation(slot 0)."""
         self.emit("RESUME")
-        if sys.version_info < (3, 13):
-            self.emit("PUSH_NULL")
-        self.emit("LOAD_CONST", preparation)
-        if sys.version_info >= (3, 13):
-            self.emit("PUSH_NULL")
-        self.emit("LOAD_FAST", 0)
-        if sys.version_info < (3, 12):
-            self.emit("PRECALL", 1)
-        self.emit("CALL", 1)
+        append_plain_call(self.code, preparation, 0)
         self.emit("STORE_FAST", 0)
 
     def push_value(self, index: int) -> None:
