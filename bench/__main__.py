@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bench.measure import Plan, measure
 from bench.peers import BASELINE, PEERS, Peer
+from bench.process import write_bytecode
 from bench.results import FOLDER, Results
 from bench.tables import render, write_between_marks
 from bench.workloads import MICRO, NETWORKS, WORKLOADS, Workload
@@ -101,6 +102,7 @@ def measure_all(
             if not console.is_terminal:
                 print(text, file=sys.stderr, flush=True)
 
+        write_bytecode()
         try:
             for workload in workloads:
                 measure(workload, peers, results, plan, say)

@@ -17,6 +17,7 @@ import time
 
 import torch
 
+from bench.process import write_bytecode
 from bench.workloads import NETWORKS, get
 
 SYSTEMS = ("lamina", "torch")
@@ -61,6 +62,7 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(measure(*arguments.one)))
         return
+    write_bytecode()
     ratios = []
     print(f"{'network':<14} {'lamina s':>9} {'torch s':>9} {'ratio':>6}")
     for workload in NETWORKS:

@@ -4,6 +4,7 @@ children.
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import json
 import os
@@ -18,6 +19,12 @@ from types import TracebackType
 from typing import Any
 
 START_LIMIT = 300.0  # seconds to import torch and build the workload
+ROOT = Path(__file__).parents[1]
+
+
+def write_bytecode() -> None:
+    """What pip does when it installs a package: a checkout has no bytecode before its first import."""
+    compileall.compile_dir(ROOT / "lamina", quiet=1)
 
 
 class Worker:
@@ -39,7 +46,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env=environment,
-            cwd=Path(__file__).parents[1],
+            cwd=ROOT,
             # Its own group: an interrupt reaches only the bench, which then ends the worker and all that it
             # started.
             start_new_session=True,

@@ -79,6 +79,12 @@ class Captured:
         """Whether the graph checks what it assumes of such sizes: then it writes to no input."""
         return any(node.meta.get("checks") for node in self.graph_module.graph.nodes)
 
+    def forget_examples(self) -> None:
+        """Free the fake tensors of the graph, which is compiled for good: a call needs `match` and `finish`."""
+        self.example_inputs = []
+        for node in self.graph_module.graph.nodes:
+            node.meta.clear()
+
     def explain_failure(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         """The guard that fails first for these arguments, with expected and actual; empty if all hold."""
         return self.guards.explain(tuple(args), kwargs)

@@ -25,6 +25,7 @@ _was_enabled = False
 def paused_collector() -> Iterator[None]:
     """No collection inside; compiles may nest and run in several threads."""
     global _depth, _was_enabled
+    forget_source_lines()
     with _lock:
         if _depth == 0:
             _was_enabled = gc.isenabled()

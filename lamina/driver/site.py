@@ -166,7 +166,10 @@ class Site:
                 def compile_inputs(values: list[Any], watching: Watch = watching) -> Compiled:
                     return compile_or_replay(captured.graph_module, values, options, watching, kinds)
 
-                return Entry(captured, compile_for_sizes(captured, inputs, compile_inputs, options, kinds))
+                compiled = compile_for_sizes(captured, inputs, compile_inputs, options, kinds)
+                if not captured.varying:
+                    captured.forget_examples()
+                return Entry(captured, compiled)
             except Unsupported as error:
                 if self.settings.fullgraph:
                     raise
