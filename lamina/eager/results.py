@@ -200,10 +200,12 @@ def _roll(args: Arguments, result: Tensor) -> Ints | None:
 
 
 def _pixel_unshuffle(args: Arguments, result: Tensor) -> Ints | None:
-    """By a factor of 1, and of no elements, it is a clone, of the size that it had."""
-    if args[0].shape != result.shape and result.numel() == 0:
+    """Of no elements it is a clone, of the size that it had."""
+    if result.numel():
+        return _suggested(args, result)
+    if args[0].shape != result.shape:
         raise WrongShapeRuleError("eager's pixel_unshuffle of no elements keeps the size")
-    return (_like_first if args[1] == 1 else _suggested)(args, result)
+    return _like_first(args, result)
 
 
 def _view(args: Arguments, result: Tensor) -> Ints | None:

@@ -116,6 +116,7 @@ def test_views_have_eagers_strides(size: Any, stride: Any, new: Any) -> None:
 
 
 EMPTY = torch.ones(0).as_strided((1, 0, 2, 2), (8, 9, 6, 1))
+SINGLE = torch.ones(144).as_strided((1, 4, 6, 6), (6, 36, 6, 1))
 CHANNELS_LAST = torch.ones(2, 4, 2, 2).to(memory_format=torch.channels_last)
 
 
@@ -127,7 +128,7 @@ CHANNELS_LAST = torch.ones(2, 4, 2, 2).to(memory_format=torch.channels_last)
         *(
             (func, (tensor, factor))
             for func in (aten.pixel_shuffle.default, aten.pixel_unshuffle.default)
-            for tensor in (EMPTY, CHANNELS_LAST, CHANNELS_LAST.contiguous())
+            for tensor in (EMPTY, SINGLE, CHANNELS_LAST, CHANNELS_LAST.contiguous())
             for factor in (1, 2)
             if (func, tensor is EMPTY, factor) != (aten.pixel_unshuffle.default, True, 2)
         ),
