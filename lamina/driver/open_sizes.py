@@ -61,12 +61,13 @@ class OpenGraph:
         Raises Unsupported where the graph or a pass needs to know a size.
         """
         dimensions = self.dimensions()
+        sizes = dimensions_of(inputs, dimensions)
         cache = Cache(self.options.cache_path() if self.options.cache else None)
         is_kept = self.options.cache and not self.options.verify and not self.options.trace
         with watch.stage("program key"):
             text = self._text(inputs, dimensions) if is_kept else None
         program = find_program(text, self.options, cache, watch)
-        if program is None or not program.holds(dimensions_of(inputs, dimensions)):
+        if program is None or not program.holds(sizes):
             program = self._make(inputs, dimensions, cache, watch)
             keep_program(text, program, self.options, cache)
         made = OpenProgram(program, self.options)
@@ -133,8 +134,6 @@ def open_fakes(inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> tu
     names: dict[str, str] = {}
     symbols: dict[tuple[int, int | None], Any] = {}
     for number, each in enumerate(dimensions):
-        if each.dimension is None and type(inputs[each.position]) is not int:
-            raise UndecidedSize(f"the number {inputs[each.position]} varies and is no size")
         size = each.read(inputs)
         if size < LEAST:
             raise UndecidedSize(f"a size that varies is {size}")

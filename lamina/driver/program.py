@@ -22,7 +22,7 @@ from lamina.autograd.outputs import (
     ViewOutput,
 )
 from lamina.ir.core import Operation
-from lamina.ir.sizes import LEAST, Condition, Size, SymbolicSize
+from lamina.ir.sizes import LEAST, Condition, Size, SymbolicSize, UndecidedSize
 from lamina.ir.text import parse_module, print_module
 from lamina.reports.report import GraphReport, KernelReport, Traffic
 
@@ -41,9 +41,13 @@ class OpenDimension:
     dimension: int | None
 
     def read(self, inputs: Sequence[Any]) -> int:
-        """The size at hand."""
+        """The size at hand. Raises UndecidedSize for an input that is a number but no int."""
         value = inputs[self.position]
-        return int(value if self.dimension is None else value.shape[self.dimension])
+        if self.dimension is not None:
+            return int(value.shape[self.dimension])
+        if type(value) is not int:
+            raise UndecidedSize(f"the number {value} varies and is no size")
+        return value
 
 
 @dataclass(slots=True)

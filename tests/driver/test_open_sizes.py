@@ -186,6 +186,20 @@ def test_what_was_taken_for_granted_is_a_condition() -> None:
     assert not program.holds([make(1, 4), make(1, 4)])
 
 
+def test_a_float_is_no_size(tmp_path: Path) -> None:
+    """Neither here nor as a program found on disk that was made for ints."""
+
+    def function(x, n):
+        return x * n + n
+
+    options = {"cache": True, "cache_dir": str(tmp_path)}
+    for numbers in ((2, 3, 4, 5), (2.5, 3.5, 4.5, 2.0)):
+        compiled = lamina.compile(function, dynamic=True, options=options)
+        for number in numbers:
+            x = torch.tensor(2.0)
+            torch.testing.assert_close(compiled(x, number), function(x, number))
+
+
 def test_a_graph_that_needs_a_size_says_so() -> None:
     def function(x):
         return torch.ops.aten.tril_indices(x.shape[0], x.shape[0])[0, 0] + x
