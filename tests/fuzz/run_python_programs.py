@@ -58,8 +58,8 @@ def load(text):
 
 
 def clean(text):
-    """Text without addresses."""
-    return re.sub(r"0x[0-9a-fA-F]+", "0x", text)
+    """Text without addresses; a program may have turned one around."""
+    return re.sub(r"[0-9a-f]{8,}x0", "x0", re.sub(r"0x[0-9a-fA-F]+", "0x", text))
 
 
 def observe(run):

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tests.peers import function_db, module_db, transformers_models
+from tests.peers import function_db, module_db, optimizer_db, transformers_models
 from tests.peers.__main__ import read_outcomes
 
 SEED = 7
@@ -39,10 +39,22 @@ def test_functions(name: str) -> None:
     assert outcome.verdict in ("same", "skipped"), outcome
 
 
+@pytest.mark.parametrize("name", choose(list(optimizer_db.entries()), 3))
+def test_optimizers(name: str) -> None:
+    outcome = optimizer_db.judge_optimizer(name, most_samples=1)
+    assert outcome.verdict == "same", outcome
+
+
 def test_counts() -> None:
     """Of what builds: no silent difference, at least as many whole as were counted."""
     counts: dict[str, Counter[str]] = {}
     for (judge, _), outcome in read_outcomes().items():
         counts.setdefault(judge, Counter())[outcome.split()[0].rstrip(",")] += 1
-    for judge, fewest in {"transformers": 55, "modules": 100, "functions": 15}.items():
+    for judge, fewest in {
+        "transformers": 55,
+        "modules": 100,
+        "functions": 16,
+        "timm": 18,
+        "optimizers": 0,
+    }.items():
         assert counts[judge]["differs"] == 0 and counts[judge]["whole"] >= fewest, (judge, counts[judge])
