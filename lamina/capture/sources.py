@@ -89,7 +89,8 @@ class Attribute(Source):
 
     def expression(self, writer: Writer) -> str:
         if isinstance(self.base, Fixed):
-            return writer.read(f"{writer.constant(self.base.value.__dict__)}[{self.name!r}]")
+            entries = writer.constant(object.__getattribute__(self.base.value, "__dict__"))
+            return writer.read(f"{entries}[{self.name!r}]")
         entries = writer.read(f"{self.base.expression(writer)}.__dict__")
         return writer.read(f"{entries}[{self.name!r}]")
 

@@ -149,6 +149,8 @@ class Importer(ObjectRecords):
         self.tensor_sources: list[tuple[TensorValue, Source]] = []
         self.function_sources: dict[int, Source] = {}
         """Functions that are new objects in every call, and the paths to them."""
+        self.classes: list[type] = []
+        """Classes that came from outside by themselves or by a value known by identity."""
         self.opaque: dict[int, OpaqueValue] = {}
         self.numbers: dict[Any, Any] = {}
         self._sources: dict[int, Source] = {}
@@ -169,6 +171,7 @@ class Importer(ObjectRecords):
                 return self._bring_bound_native(value, source)
             if not is_trusted:
                 self.guards.identity(source, value)
+            self.classes.append(value if isinstance(value, type) else kind)
             return value
         if kind in BY_EQUALITY:
             self.guards.on_value(
@@ -284,6 +287,7 @@ class Importer(ObjectRecords):
         if source.is_fixed and kind is tuple and all(type(item) in IMMUTABLE for item in value):
             self.guards.identity(source, value)
             return value
+        self.classes.append(kind)
         self.guards.kind(source, kind)
         self.guards.length(source, len(value))
         if kind is frozenset:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from lamina.capture.machine.signals import MISSING, Value, stop
-from lamina.capture.sources import Attribute, ClassEntry, Field, Fixed, Global, Item
+from lamina.capture.sources import Attribute, ClassEntry, Field, Fixed, Global, Item, Source
 from lamina.capture.values import attributes
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type
@@ -17,6 +17,16 @@ from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.traced_names import TracedNames
 from lamina.capture.values.trust import is_trusted_module
 
+WRITABLE_FIELDS = (
+    "__defaults__",
+    "__kwdefaults__",
+    "__code__",
+    "__name__",
+    "__qualname__",
+    "__doc__",
+    "__annotations__",
+)
+"""Attributes of each function that may be set."""
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 
 
@@ -72,18 +82,36 @@ class TracedAttributes(TracedNames):
         return owner.read_attribute(name)
 
     def _load_function_attribute(self, owner: types.FunctionType, name: str) -> Value:
-        value = getattr(owner, name)
-        if id(owner) in self.functions or name not in owner.__dict__:
-            return value
         found = self.importer.function_sources.get(id(owner))
+        if id(owner) not in self.functions and name not in owner.__dict__:
+            return self._load_own_field(
+                owner, Fixed(owner, owner.__qualname__) if found is None else found, name
+            )
+        value = getattr(owner, name)
+        if id(owner) in self.functions:
+            return value
         if found is not None:
             return self.importer.bring(value, Attribute(found, name))
         is_trusted = is_trusted_module(owner.__module__)
         return self.importer.bring(value, Attribute(Fixed(owner, owner.__qualname__), name), is_trusted)
 
+    def _load_own_field(self, owner: types.FunctionType, source: Source, name: str) -> Value:
+        """What every function has (`__defaults__`, ...), or the error that this one has no such attribute."""
+        if not hasattr(types.FunctionType, name):
+            if not is_trusted_module(owner.__module__):
+                entries = Field(source, "__dict__")
+                self.importer.guard_absent_key(entries, name)
+            return getattr(owner, name)
+        value = getattr(owner, name)
+        if name not in WRITABLE_FIELDS or is_trusted_module(owner.__module__):
+            return value
+        return self.importer.bring(value, Field(source, name))
+
     def _load_module_attribute(self, owner: types.ModuleType, name: str) -> Value:
         entries = owner.__dict__
         if name not in entries:
+            if not is_trusted_module(owner.__name__):
+                self.importer.guard_absent_key(Fixed(entries, owner.__name__), name)
             value = getattr(owner, name)
             if name not in entries:
                 return value
@@ -151,7 +179,14 @@ class TracedAttributes(TracedNames):
             return type(owner)
         if name in state.known:
             return state.known[name]
-        value = self.importer.bring(raw.__get__(owner, kind), Field(state.source, name))
+        try:
+            found = raw.__get__(owner, kind)
+        except AttributeError:
+            self.guards.on_value(
+                state.source, f"no {name}", f"{name} unset", lambda _, text: f"not hasattr({text}, {name!r})"
+            )
+            raise
+        value = self.importer.bring(found, Field(state.source, name))
         state.known[name] = state.read[name] = value
         return value
 

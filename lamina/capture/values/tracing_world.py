@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 import logging
 import types
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 
+from lamina.capture.class_guards import guard_classes, guard_objects
 from lamina.capture.guards import FLAGS, MODES
 from lamina.capture.machine.signals import Value, stop
 from lamina.capture.sources import Called, Field, Fixed
@@ -80,6 +82,8 @@ class TracingWorld(TracedAttributes):
         if type(value) is SizeTuple:
             return isinstance(torch.Size(()), kind)
         if type(value) is not TensorValue:
+            if isinstance(kind, abc.ABCMeta) and not is_trusted_module(kind.__module__):
+                self.guard_query("abstract base classes", abc.get_cache_token)
             return isinstance({}, kind) if type(value) in DICT_FACES else super().is_instance(value, kind)
         if kind in (torch.Tensor, object, torch._C.TensorBase):
             return True
@@ -231,7 +235,11 @@ class TracingWorld(TracedAttributes):
         self.effects.append((function, arguments, keywords))
 
     def finish_guards(self) -> None:
-        """The guard that no module got a hook."""
+        """Guards that no module got a hook, and on the classes that were met."""
+        states, copies = self.importer.states.values(), self.importer.copies.values()
+        guard_objects(self.guards, states)
+        kinds = [type(state.owner) for state in states] + [type(record.original) for record in copies]
+        guard_classes(self.guards, [*self.importer.classes, *kinds], self.classes)
         tables = tuple(self.hook_tables.values())
         if tables:
             self.guards.add(
