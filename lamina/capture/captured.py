@@ -80,7 +80,7 @@ class Captured:
         return any(node.meta.get("checks") for node in self.graph_module.graph.nodes)
 
     def forget_examples(self) -> None:
-        """Free the fake tensors of a graph that is compiled for good: calls need `match` and `finish` only."""
+        """Free the fake tensors of a graph that is compiled for good: calls need `match` and `finish`."""
         self.example_inputs = []
         for node in self.graph_module.graph.nodes:
             node.meta.clear()
