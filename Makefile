@@ -13,7 +13,7 @@ INDUCTOR_TESTS ?=
 THUNDER ?=
 CRAWL ?=
 
-.PHONY: help demo test quick-test lint typecheck bench test-ops test-peers clean distclean
+.PHONY: help demo test quick-test lint typecheck bench test-ops test-peers fuzz clean distclean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -65,8 +65,11 @@ test-peers: $(VENV)/.stamp-bench  ## other people's programs and tests (those th
 	$(BIN)/python -m tests.peers.thunder_tests $(THUNDER)
 	$(if $(CRAWL),$(BIN)/python -m tests.peers.crawl $(CRAWL) --count 1150)
 	$(BIN)/python -m tests.peers.cpython_tests --mode plain
-	$(BIN)/python tests/fuzz/run_python_programs.py --count 20000
 	for judge in transformers modules functions optimizers timm torchvision; do $(BIN)/python -m tests.peers $$judge || exit 1; done
+
+fuzz: $(VENV)/.stamp-test  ## random Python programs and random call sequences, all seeds
+	$(BIN)/python tests/fuzz/run_python_programs.py --count 20000
+	$(BIN)/python tests/fuzz/call_sequences.py --count 10000
 
 clean:  ## remove caches and results
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info

@@ -87,7 +87,10 @@ class Captured:
 
     def explain_failure(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         """The guard that fails first for these arguments, with expected and actual; empty if all hold."""
-        return self.guards.explain(tuple(args), kwargs)
+        reason = self.guards.explain(tuple(args), kwargs)
+        if not reason and not self.check(args, kwargs):
+            return "the tensors: expected different objects, got one more than once"
+        return reason
 
     def guards_text(self) -> str:
         """One line a guard: what is assumed."""

@@ -285,6 +285,33 @@ def unpacking():
     return a, b, c, d, e, f, first, last, errors
 
 
+def unpacking_asks_no_length():
+    class Odd(list):
+        def __len__(self):
+            raise KeyError("len")
+
+    class Lazy:
+        def __iter__(self):
+            yield 1
+            raise IndexError("stepped")
+
+        def __len__(self):
+            raise KeyError("len")
+
+    first, *rest = Odd([1, 2, 3])
+    print(first, rest)
+    for value in (Odd(), Lazy(), 5):
+        try:
+            first, *rest, last = value
+        except Exception as error:
+            print(type(error), error)
+    steps = iter(range(5))
+    try:
+        a, b, c, d, e, f, *rest = steps
+    except ValueError as error:
+        print(error, next(steps, "nothing left"))
+
+
 def strings_and_formats():
     name, value = "pi", math.pi
     width = 10
@@ -395,6 +422,7 @@ PROGRAMS = [
     comparison_reflection,
     iteration_protocols,
     unpacking,
+    unpacking_asks_no_length,
     strings_and_formats,
     walrus_and_conditions,
 ]

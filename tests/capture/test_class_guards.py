@@ -51,6 +51,29 @@ def helper(a=1):
 MODULE = types.ModuleType("a_module_of_ours")
 
 
+class HoldingMeta(type):
+    def __contains__(cls, item):
+        return False
+
+
+class Holding(metaclass=HoldingMeta):
+    pass
+
+
+class Half:
+    """A descriptor of the user's: without `__set__`, with a state of its own."""
+
+    def __init__(self):
+        self.factor = 0.5
+
+    def __get__(self, owner, kind):
+        return self.factor
+
+
+class Halved(metaclass=Meta):
+    half = Half()
+
+
 def write_and_read(x, o):
     o.value = 3
     return x + o.value
@@ -116,12 +139,18 @@ def test_a_name_that_a_class_gets(case, is_argument, place, monkeypatch):
         (Meta, "missing", 5, lambda x: x + getattr(Plain, "missing", 1)),
         (Meta, "__call__", returns(types.SimpleNamespace(rate=9)), lambda x: x + Plain().rate),
         (Meta, "__instancecheck__", returns(True), lambda x: x + isinstance(x, Plain)),
+        (HoldingMeta, "__contains__", returns(True), lambda x: x + (1 in Holding)),
+        (Halved, "half", 3, lambda x: x * Halved().half),
+        (Halved, "half", property(returns(3)), lambda x: x * Halved().half),
+        (vars(Halved)["half"], "factor", 3, lambda x: x * Halved().half),
+        (Half, "__get__", returns(3), lambda x: x * Halved().half),
+        (Half, "__set__", returns(None), lambda x: x * Halved().half),
         (helper, "flag", 5, lambda x: x + getattr(helper, "flag", 1)),
         (helper, "__defaults__", (5,), lambda x: x + helper.__defaults__[0]),
         (helper, "__name__", "h", lambda x: x + len(helper.__name__)),
         (MODULE, "missing", 5, lambda x: x + getattr(MODULE, "missing", 1)),
     ],
-    ids=range(7),
+    ids=range(13),
 )
 def test_a_name_that_something_else_gets(place, name, value, function, monkeypatch):
     captured = trace(function, (X,), {}, fullgraph=True)

@@ -493,3 +493,9 @@ def test_a_patched_special_method_is_seen(name, monkeypatch):
         assert torch.equal(fast(special, x), uses_special_methods(special, x))
         monkeypatch.setattr(Special, name, SPECIAL_METHODS[name])
         assert torch.equal(fast(special, x), uses_special_methods(special, x))
+
+
+def test_one_tensor_for_two_has_a_reason():
+    captured = trace(lambda x, y: x + y, (torch.ones(3), torch.zeros(3)), {})
+    x = torch.ones(3)
+    assert captured.check((x, x), {}) or "got one more than once" in captured.explain_failure((x, x), {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from lamina.capture.machine.code import Handler, Instruction
@@ -166,8 +167,15 @@ def take_at_most(machine: Any, iterable: Value, limit: int) -> list[Value]:
 
 def unpack_ex(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     before, after = instruction.arg & 255, instruction.arg >> 8
-    check_unpacked(frame.stack[-1])
-    items = unpack(machine.world, frame.stack.pop())
+    iterable = frame.stack.pop()
+    if type(iterable) in (list, tuple):
+        items = list(iterable)
+    else:
+        check_unpacked(iterable)
+        iterator = iterate(machine.world, iterable)
+        items = list(itertools.islice(step_through(machine.world, iterator), before))
+        if len(items) == before:
+            items += unpack(machine.world, iterator)
     if len(items) < before + after:
         raise ValueError(
             f"not enough values to unpack (expected at least {before + after}, got {len(items)})"

@@ -167,6 +167,8 @@ class TracedAttributes(TracedNames):
                 self.guards.identity(Field(Fixed(kind, kind.__qualname__), name), raw)
             elif raw_kind in (types.FunctionType, classmethod, staticmethod, property):
                 self.guards.identity(ClassEntry(holder, name), raw)
+            elif find_in_type(raw_kind, "__get__") is not MISSING:
+                raw = self.read_class_value(holder, name, raw)
         return attributes.bind_descriptor(self, raw, holder, name, owner, kind)
 
     def _read_native_field(self, raw: Any, name: str, owner: Value, kind: type) -> Value:

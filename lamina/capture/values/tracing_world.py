@@ -147,12 +147,13 @@ class TracingWorld(TracedAttributes):
 
     def _guard_method(self, function: types.FunctionType, owner: Value) -> None:
         """A function that a class gave, by an operator, `len` or a call: it is still the class's."""
-        kind = owner if isinstance(owner, type) else type(owner)
-        if is_trusted_module(kind.__module__) or id(kind) in self.classes:
-            return
-        name = find_name_in_class(kind, function)
-        if name is not None:
-            self.guards.identity(Field(Fixed(kind, kind.__qualname__), name), getattr(kind, name))
+        for kind in (owner, type(owner)) if isinstance(owner, type) else (type(owner),):
+            if is_trusted_module(kind.__module__) or id(kind) in self.classes:
+                continue
+            name = find_name_in_class(kind, function)
+            if name is not None:
+                self.guards.identity(Field(Fixed(kind, kind.__qualname__), name), getattr(kind, name))
+                return
 
     def call_native(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         if torch_calls.is_torch_builtin(callee) or torch_calls.is_tensor_method(callee):
