@@ -213,6 +213,7 @@ def _view(args: Arguments, result: Tensor) -> Ints | None:
 
 
 LIKE_FIRST = (
+    "_conj_physical",
     "deg2rad",
     "empty_like",
     "fill",
