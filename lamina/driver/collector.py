@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import linecache
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ MANY = 20_000
 _lock = threading.Lock()
 _depth = 0
 _was_enabled = False
+_looked_at = 0
+"""Entries of Python's cache of lines that were there last time: a dict keeps its order."""
 
 
 @contextlib.contextmanager
@@ -54,8 +57,13 @@ def forget_source_lines() -> None:
     """Drop the lines of source files that Python keeps for tracebacks; it reads them again when asked.
 
     Torch's fake modes note where they were made, which reads each file on the way. Text that is in no file
-    (our generated code) has no time of change and stays.
+    (our generated code) has no time of change and stays; it is looked at once.
     """
-    for file, entry in list(linecache.cache.items()):
+    global _looked_at
+    lines = linecache.cache
+    added = max(0, len(lines) - _looked_at)
+    for file in list(itertools.islice(reversed(lines), added)):
+        entry = lines.get(file, ())
         if len(entry) == 4 and entry[1] is not None:
-            linecache.cache.pop(file, None)
+            lines.pop(file, None)
+    _looked_at = len(lines)
