@@ -288,10 +288,13 @@ def rule_of(func: Any) -> Rule | None:
     return _with_number if _takes_number_as_tensor(func) else _elementwise
 
 
+NUMBER_IN_KERNEL = (aten.pow.Tensor_Scalar, aten.float_power.Tensor_Scalar, aten.lerp.Scalar)
+
+
 def _takes_number_as_tensor(func: Any) -> bool:
     """Whether an overload wraps its number in a tensor: all but those whose kernel has it as a parameter."""
     overload = func._overloadname.lower()
-    return "scalar" in overload and func not in (aten.pow.Tensor_Scalar, aten.lerp.Scalar)
+    return "scalar" in overload and func not in NUMBER_IN_KERNEL
 
 
 def strides_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Tensor) -> Ints | None:
