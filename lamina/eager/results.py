@@ -166,6 +166,11 @@ def _conjugate(args: Arguments, result: Tensor) -> Ints | None:
     return _like_first(args, result) if args[0].is_complex() else None
 
 
+def _huber_loss(args: Arguments, result: Tensor) -> Ints | None:
+    """The kernel writes into `empty_like` of its first tensor, where that has the size of the result."""
+    return _like_first(args, result) or _elementwise(args, result)
+
+
 def _glu(args: Arguments, result: Tensor) -> Ints | None:
     half = Layout(tuple(result.shape), args[0].stride())
     return elementwise_strides([half, half])
@@ -250,7 +255,7 @@ BY_NAME: Mapping[str, Rule] = {
     "binary_cross_entropy": _like_unless_reduced,
     "conj_physical": _conjugate,
     "glu": _glu,
-    "huber_loss": _elementwise,
+    "huber_loss": _huber_loss,
     "isinf": _isinf,
     "ldexp": _ldexp,
     "mse_loss": _elementwise,

@@ -117,6 +117,7 @@ def test_views_have_eagers_strides(size: Any, stride: Any, new: Any) -> None:
 
 EMPTY = torch.ones(0).as_strided((1, 0, 2, 2), (8, 9, 6, 1))
 SINGLE = torch.ones(144).as_strided((1, 4, 6, 6), (6, 36, 6, 1))
+GAPS = torch.ones(30).as_strided((2, 1, 3), (1, 10, 2))
 CHANNELS_LAST = torch.ones(2, 4, 2, 2).to(memory_format=torch.channels_last)
 
 
@@ -136,6 +137,10 @@ CHANNELS_LAST = torch.ones(2, 4, 2, 2).to(memory_format=torch.channels_last)
         (aten.tril.default, (torch.ones(3, 2).t(),)),
         (aten.copysign.Tensor, (torch.ones(3, 2).t(), torch.ones(()))),
         (aten.floor_divide.default, (torch.ones(3, 2).t(), torch.ones(()))),
+        (aten.huber_loss.default, (GAPS, GAPS, 0)),
+        (aten.huber_loss.default, (GAPS, torch.ones(2, 3, 1), 0)),
+        (aten.float_power.Tensor_Scalar, (GAPS, 2)),
+        (aten._conj_physical.default, (torch.ones(9).as_strided((1, 1), (5, 8)),)),
     ],
     ids=str,
 )
