@@ -13,18 +13,7 @@ from lamina.ir.compare import equal
 from lamina.ir.text import parse_module, print_module
 from lamina.ir.verify import verify
 from lamina.options import Options
-from tests.ir.upstream import HAS_MLIR, judge
-
-UPSTREAM = ("to_linalg", "vectorize", "expand_math", "reuse", "to_llvm")
-"""Levels that hold nothing but dialects that MLIR has."""
-LEVELS = {
-    "tensor": "tensor",
-    "fused": "tensor",
-    "vectorize": "loops",
-    "to_llvm": "llvm",
-    "program": "program",
-}
-"""The table of legal operations that each stage's text is held to."""
+from tests.ir.upstream import HAS_MLIR, LEGAL_TABLES, UPSTREAM_LEVELS, judge
 
 
 @pytest.mark.slow
@@ -45,10 +34,10 @@ def test_every_level_is_text(workload: Workload) -> None:
             again = print_module(module, locations=True)
             assert equal(parse_module(again), module)
             assert again == text
-            if level in LEVELS:
-                verify(module, LEVELS[level])
+            if level in LEGAL_TABLES:
+                verify(module, LEGAL_TABLES[level])
     if HAS_MLIR:
-        kernels = [text for level in UPSTREAM for text in texts.get(level, ())]
+        kernels = [text for level in UPSTREAM_LEVELS for text in texts.get(level, ())]
         shown = [print_module(parse_module(text)) for text in kernels]
         is_accepted, told = judge("".join(shown)) if shown else (True, "")
         assert is_accepted, told[:3000]

@@ -23,16 +23,7 @@ from lamina.ir.sizes import Decisions, deciding
 from lamina.ir.text import parse_module, print_module
 from lamina.ir.verify import verify
 from lamina.options import Options
-from tests.ir.upstream import HAS_MLIR, judge
-
-UPSTREAM = ("to_linalg", "vectorize", "expand_math", "to_llvm")
-LEVELS = {
-    "tensor": "tensor",
-    "fused": "tensor",
-    "vectorize": "loops",
-    "to_llvm": "llvm",
-    "program": "program",
-}
+from tests.ir.upstream import HAS_MLIR, LEGAL_TABLES, UPSTREAM_LEVELS, judge
 
 torch.manual_seed(0)
 LINEAR = torch.nn.Linear(8, 16).requires_grad_(False)
@@ -276,11 +267,11 @@ def test_every_level_is_text(name: str) -> None:
             module = parse_module(text)
             again = print_module(module, locations=True)
             assert again == text and equal(parse_module(again), module)
-            if level in LEVELS:
+            if level in LEGAL_TABLES:
                 with deciding(Decisions(sizes.hints)):
-                    verify(module, LEVELS[level])
+                    verify(module, LEGAL_TABLES[level])
     if HAS_MLIR:
-        kernels = [text for level in UPSTREAM for text in texts[level]]
+        kernels = [text for level in UPSTREAM_LEVELS for text in texts[level]]
         shown = [print_module(parse_module(text), names=False) for text in kernels]
         is_accepted, told = judge("".join(shown))
         assert is_accepted, told[:3000]

@@ -8,6 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+UPSTREAM_LEVELS = ("to_linalg", "vectorize", "expand_math", "reuse", "to_llvm")
+"""Levels that hold nothing but dialects that MLIR has."""
+LEGAL_TABLES = {
+    "tensor": "tensor",
+    "fused": "tensor",
+    "vectorize": "loops",
+    "to_llvm": "llvm",
+    "program": "program",
+}
+"""The table of legal operations that each stage's text is held to."""
 HAS_MLIR = (
     importlib.util.find_spec("iree") is not None and (Path(sys.executable).parent / "iree-opt").exists()
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.testing._internal.custom_op_db import custom_op_db
 from torch.testing._internal.hop_db import hop_db
 
 from tests.parity.compare import copy_arguments
-from tests.peers.judging import Outcome, judge
+from tests.peers.judging import Outcome, judge, worst
 
 DATABASES = {"autograd": autograd_function_db, "custom": custom_op_db, "hop": hop_db}
 
@@ -40,21 +41,9 @@ def samples(name: str) -> Iterator[Any]:
 def judge_function(name: str, most_samples: int = 0, backend: Any = None) -> Outcome:
     """The first outcome that is not `whole`, over the samples that eager takes."""
     function = entries()[name].op
-    found: Outcome | None = None
-    for number, call in enumerate(samples(name)):
-        if most_samples and number >= most_samples:
-            break
-        program = functools.partial(call_function, function)
-        outcome = judge(program, functools.partial(copy_arguments, call), backend)
-        if outcome.verdict == "skipped":
-            found = found or outcome
-            continue
-        if outcome.verdict != "same":
-            outcome.reason = f"sample {number}: {outcome.reason}"
-            return outcome
-        if found is None or found.verdict == "skipped" or (found.is_whole and not outcome.is_whole):
-            found = outcome
-    return found or Outcome("skipped", reason="no sample that eager takes")
+    program = functools.partial(call_function, function)
+    chosen = itertools.islice(samples(name), most_samples or None)
+    return worst(judge(program, functools.partial(copy_arguments, call), backend) for call in chosen)
 
 
 def call_function(function: Any, *args: Any, **kwargs: Any) -> Any:

@@ -7,7 +7,7 @@ import dataclasses
 import inspect
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -42,6 +42,28 @@ class Outcome:
             if self.is_whole
             else "same " + "; ".join(sorted({text.split(":")[0] for text in self.breaks}))
         )
+
+
+NO_SAMPLE = "no sample that eager takes"
+
+
+def worst(outcomes: Iterable[Outcome], otherwise: str = "") -> Outcome:
+    """The first outcome that is wrong, else one that is not whole, over samples that eager takes.
+
+    Where it takes none: skipped for the reason `otherwise`, without one for that of the first sample.
+    """
+    found: Outcome | None = None
+    skipped = Outcome("skipped", reason=otherwise) if otherwise else None
+    for number, outcome in enumerate(outcomes):
+        if outcome.verdict == "skipped":
+            skipped = skipped or outcome
+            continue
+        if outcome.verdict != "same":
+            outcome.reason = f"sample {number}: {outcome.reason}"
+            return outcome
+        if found is None or (found.is_whole and not outcome.is_whole):
+            found = outcome
+    return found or skipped or Outcome("skipped", reason=NO_SAMPLE)
 
 
 def judge(program: Callable[..., Any], make_call: Callable[[], Call], backend: Any = None) -> Outcome:

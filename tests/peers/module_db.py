@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_utils import freeze_rng_state
 
 from tests.parity.compare import copy_arguments
-from tests.peers.judging import Outcome, judge
+from tests.peers.judging import NO_SAMPLE, Outcome, judge, worst
 
 
 @functools.cache
@@ -49,16 +50,6 @@ def samples(name: str) -> Iterator[tuple[torch.nn.Module, Any]]:
 
 def judge_module(name: str, most_samples: int = 0, backend: Any = None) -> Outcome:
     """The first outcome that is not `whole`, over the samples that eager takes."""
-    found: Outcome | None = None
-    for number, (module, call) in enumerate(samples(name)):
-        if most_samples and number >= most_samples:
-            break
-        outcome = judge(module, functools.partial(copy_arguments, call), backend)
-        if outcome.verdict == "skipped":
-            continue
-        if outcome.verdict != "same":
-            outcome.reason = f"sample {number}: {outcome.reason}"
-            return outcome
-        if found is None or (found.is_whole and not outcome.is_whole):
-            found = outcome
-    return found or Outcome("skipped", reason="no sample that eager takes")
+    chosen = itertools.islice(samples(name), most_samples or None)
+    outcomes = (judge(module, functools.partial(copy_arguments, call), backend) for module, call in chosen)
+    return worst(outcomes, NO_SAMPLE)

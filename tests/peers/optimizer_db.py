@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 import lamina
 from tests.parity.compare import find_difference
-from tests.peers.judging import Outcome, describe
+from tests.peers.judging import Outcome, describe, worst
 
 STEPS = 3
 SIZES = ((4, 3), (3,), ())
@@ -63,20 +64,10 @@ def is_sparse(optimizer: torch.optim.Optimizer) -> bool:
 
 def judge_optimizer(name: str, most_samples: int = 0) -> Outcome:
     """The first outcome that is not `whole`, over the options that eager takes."""
-    found: Outcome | None = None
     info = entries()[name]
-    for number, sample in enumerate(info.optim_inputs_func(device="cpu")):
-        if most_samples and number >= most_samples:
-            break
-        outcome = judge_options(info.optim_cls, sample.kwargs)
-        if outcome.verdict == "skipped":
-            continue
-        if outcome.verdict != "same":
-            outcome.reason = f"sample {number}: {outcome.reason}"
-            return outcome
-        if found is None or (found.is_whole and not outcome.is_whole):
-            found = outcome
-    return found or Outcome("skipped", reason="no options that eager takes")
+    chosen = itertools.islice(info.optim_inputs_func(device="cpu"), most_samples or None)
+    outcomes = (judge_options(info.optim_cls, sample.kwargs) for sample in chosen)
+    return worst(outcomes, "no options that eager takes")
 
 
 def judge_options(kind: type, options: dict[str, Any]) -> Outcome:
