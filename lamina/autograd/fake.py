@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
 )
 
-from lamina.eager.mode import EagerFakeMode, dispatch
+from lamina.eager.mode import EagerFakeMode, dispatch, fills_its_storage, make_fake_directly
 from lamina.errors import Unsupported
 
 Tensor = torch.Tensor
@@ -49,13 +49,9 @@ def to_fake(mode: FakeTensorMode, tensor: Tensor, *, is_alone: bool = False) -> 
     """
     if isinstance(tensor, FakeTensor):
         return tensor
-    if is_alone and _fills_its_storage(tensor):
-        # Torch's own way loads its compiler and takes several times as long.
-        with mode:
-            return torch.empty_strided(
-                tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device,
-                requires_grad=tensor.requires_grad,
-            )  # fmt: skip
+    is_plain = type(tensor) in (Tensor, torch.nn.Parameter)
+    if is_alone and is_plain and fills_its_storage(tensor):
+        return make_fake_directly(mode, tensor)
     fake: Tensor = mode.from_tensor(tensor, static_shapes=True)
     return fake
 
@@ -67,16 +63,6 @@ def to_fakes(mode: FakeTensorMode, values: Sequence[Any]) -> list[Any]:
         to_fake(mode, value, is_alone=counts[storage_key(value)] == 1) if isinstance(value, Tensor) else value
         for value in values
     ]
-
-
-def _fills_its_storage(tensor: Tensor) -> bool:
-    """Whether a fresh tensor of the same sizes and strides is the same: a plain leaf without spare memory."""
-    if type(tensor) not in (Tensor, torch.nn.Parameter) or not tensor.is_leaf or tensor.is_inference():
-        return False
-    if tensor.storage_offset() != 0 or tensor.numel() == 0 or tensor.is_conj() or tensor.is_neg():
-        return False
-    reach = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
-    return tensor.untyped_storage().nbytes() == reach * tensor.element_size()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from lamina.capture.deferred import defer_compiler_import
-from lamina.eager.mode import EagerFakeMode
+from lamina.eager.mode import EagerFakeMode, fills_its_storage, make_fake_directly
 
 DATA_DEPENDENT: tuple[type[BaseException], ...] = tuple(
     found
@@ -81,43 +81,21 @@ def make_fake_mode(kind: type[Mode]) -> Mode:
 
 def make_fake(mode: FakeTensorMode, tensor: torch.Tensor) -> FakeTensor:
     """The fake of a real tensor: its class, sizes, strides, offset, dtype, device and requires_grad."""
+    made: Any
     if fills_its_storage(tensor):
-        return make_fake_directly(mode, tensor)
+        made = make_fake_directly(mode, tensor)
+        if isinstance(tensor, torch.nn.Parameter):
+            made._is_param = True
+        return made  # type: ignore[no-any-return]
     source: Any = InputSource()
-    made: Any = mode.from_tensor(tensor, static_shapes=True, source=source, **QUIET)
-    return made  # type: ignore[no-any-return]
-
-
-def fills_its_storage(tensor: torch.Tensor) -> bool:
-    """Whether a fresh tensor of the same metadata is the same: a leaf, no offset, no spare memory."""
-    if not tensor.is_leaf or tensor.is_inference() or tensor.storage_offset() != 0 or tensor.numel() == 0:
-        return False
-    if tensor.dtype.is_complex and (tensor.is_conj() or tensor.is_neg()):
-        return False
-    reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return tensor.untyped_storage().nbytes() == reach * tensor.element_size()
-
-
-def make_fake_directly(mode: FakeTensorMode, tensor: torch.Tensor) -> FakeTensor:
-    """Like `from_tensor`, which loads torch's compiler. It takes a tenth of an operation in the mode."""
-    shell = torch.empty_strided(
-        tensor.shape,
-        tensor.stride(),
-        dtype=tensor.dtype,
-        device="meta",
-        requires_grad=tensor.requires_grad,
-    )
-    made: Any = FakeTensor(mode, shell, tensor.device)
-    if isinstance(tensor, torch.nn.Parameter):
-        made._is_param = True
+    made = mode.from_tensor(tensor, static_shapes=True, source=source, **QUIET)
     return made  # type: ignore[no-any-return]
 
 
 def make_shape_environment(mode: FakeTensorMode) -> Any:
     """torch's algebra of sizes, attached to a mode that had none; its fakes may have symbolic sizes then.
 
-    The first one of a process loads sympy and torch's compiler, about two seconds. Sizes and numbers that
-    depend on data are symbols without a value.
+    The first one of a process loads sympy. Sizes and numbers that depend on data are symbols without a value.
     """
     import torch._refs  # noqa: F401  registers the decompositions that symbolic sizes need
 

@@ -20,6 +20,7 @@ import torch
 from torch import fx
 
 from lamina.capture import Captured
+from lamina.capture.values.modes import LEAVES
 from lamina.driver.graph import Compiled
 from lamina.driver.parts import Part, Sizes, Values, check_result, example_of, make_part, run_node
 from lamina.options import Options
@@ -27,13 +28,6 @@ from lamina.reports.report import GraphReport
 
 FAILURES_TOLERATED = 4
 """Calls sent back to eager before the others go there at once."""
-AUTOCAST: Any = torch.amp.autocast_mode
-GRAD_MODE: Any = torch.autograd.grad_mode
-MODES: dict[Any, Any] = {
-    AUTOCAST._enter_autocast: AUTOCAST._exit_autocast,
-    GRAD_MODE._enter_inference_mode: GRAD_MODE._exit_inference_mode,
-}
-"""What enters a mode, and what leaves it."""
 
 
 def compile_segments(captured: Captured, kinds: Sequence[str], options: Options) -> Compiled:
@@ -83,7 +77,7 @@ class Splitter:
         for node in graph.nodes:
             if node.op in ("placeholder", "output") or node.target is torch._C._set_grad_enabled:
                 continue
-            if node.target in MODES or node.target in MODES.values():
+            if node.target in LEAVES or node.target in LEAVES.values():
                 self._close()
                 self.steps.append(Host([node]))
             elif self._runs_as_it_is(node):
@@ -173,7 +167,7 @@ class Segments:
                     del values[node]
         finally:
             for node in reversed(entered):
-                MODES[node.target](values[node])
+                LEAVES[node.target](values[node])
         return list(fx.map_arg(self.results, values.__getitem__))
 
 
@@ -182,7 +176,7 @@ def note_modes(step: Host | Part, entered: list[fx.Node]) -> None:
     if isinstance(step, Part):
         return
     for node in step.nodes:
-        if node.target in MODES:
+        if node.target in LEAVES:
             entered.append(node)
-        elif node.target in MODES.values():
+        elif node.target in LEAVES.values():
             entered.remove(node.args[0])  # type: ignore[arg-type]

@@ -28,6 +28,31 @@ class EagerFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         return dispatch(super().dispatch, func, types, args, kwargs or {})
 
 
+def fills_its_storage(tensor: torch.Tensor) -> bool:
+    """Whether a fresh tensor of the same metadata is the same: a leaf, no offset, no spare memory."""
+    if not tensor.is_leaf or tensor.is_inference() or tensor.storage_offset() != 0 or tensor.numel() == 0:
+        return False
+    if tensor.is_conj() or tensor.is_neg():
+        return False
+    reach = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.untyped_storage().nbytes() == reach * tensor.element_size()
+
+
+def make_fake_directly(mode: FakeTensorMode, tensor: torch.Tensor) -> FakeTensor:
+    """The fake of a tensor that fills its storage.
+
+    torch's `from_tensor` loads torch's compiler and takes ten times as long.
+    """
+    shell = torch.empty_strided(
+        tensor.shape,
+        tensor.stride(),
+        dtype=tensor.dtype,
+        device="meta",
+        requires_grad=tensor.requires_grad,
+    )
+    return FakeTensor(mode, shell, tensor.device)
+
+
 def dispatch(
     run: Any, func: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:

@@ -27,6 +27,11 @@ from lamina.capture.values.conversions import Arguments, Keywords, Model
 AUTOCAST: Any = torch.amp.autocast_mode
 GRAD_MODE: Any = torch.autograd.grad_mode
 INFERENCE_MODE: Any = torch.inference_mode
+LEAVES: dict[Any, Any] = {
+    AUTOCAST._enter_autocast: AUTOCAST._exit_autocast,
+    GRAD_MODE._enter_inference_mode: GRAD_MODE._exit_inference_mode,
+}
+"""What enters a region in a graph, and what leaves it."""
 Setting = tuple[bool, bool]
 """Inference mode and grad mode."""
 _before: weakref.WeakKeyDictionary[Any, Setting] = weakref.WeakKeyDictionary()
@@ -108,13 +113,9 @@ class Modes:
             del self.switches[start:]
 
     def _open(self, context: Value, is_autocast: bool, values: tuple[Any, ...]) -> None:
-        enter, leave = (
-            (AUTOCAST._enter_autocast, AUTOCAST._exit_autocast)
-            if is_autocast
-            else (GRAD_MODE._enter_inference_mode, GRAD_MODE._exit_inference_mode)
-        )
+        enter = AUTOCAST._enter_autocast if is_autocast else GRAD_MODE._enter_inference_mode
         handle = enter(*values)
-        self.regions.append(Region(context, handle, self.world.record_mode(enter, values), leave))
+        self.regions.append(Region(context, handle, self.world.record_mode(enter, values), LEAVES[enter]))
 
     def _leave_outside(self, context: Value) -> None:
         """A region is left that was entered before this trace."""
