@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ import lamina
 from lamina.autograd.replay import replay
 from lamina.autograd.trace import trace_inference
 from lamina.errors import Unsupported
+from tests.work import count_calls
 
 Tensor = torch.Tensor
 Step = tuple[str, tuple[Any, ...]]
@@ -183,15 +183,14 @@ def test_tracing_is_linear_in_the_number_of_writes() -> None:
             x[index % 4].add_(1)
         return x
 
-    def seconds(count: int) -> float:
+    def work(count: int) -> int:
         graph = fx.Graph()
         graph.output(graph.call_function(program, (graph.placeholder("x"), count)))
-        start = time.perf_counter()
-        trace_inference(fx.GraphModule(torch.nn.Module(), graph), [torch.ones(4, 3)])
-        return time.perf_counter() - start
+        module = fx.GraphModule(torch.nn.Module(), graph)
+        return count_calls(lambda: trace_inference(module, [torch.ones(4, 3)]))
 
-    seconds(20)
-    assert seconds(800) < 12 * seconds(200)
+    work(20)
+    assert work(400) < 5 * work(100)
 
 
 @pytest.mark.parametrize(

@@ -91,17 +91,6 @@ def test_every_node_has_the_users_line():
     captured.graph_module.graph.lint()
 
 
-@pytest.mark.parametrize(
-    ("function", "seconds"), [(torch_programs.fibonacci_chain, 2), (torch_programs.long_loop, 5)]
-)
-def test_tracing_time_is_linear(function, seconds):
-    import time
-
-    start = time.perf_counter()
-    trace(function, (torch_programs.x4(),), {})
-    assert time.perf_counter() - start < seconds
-
-
 def test_modules_are_made_after_torch_compile_was_used():
     """torch.compile patches Module.__init__ of the whole process; slicing a ModuleList makes a module."""
     layers = torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(3))

@@ -471,12 +471,6 @@ def fibonacci_chain(x):
     return b
 
 
-def long_loop(x):
-    for _ in range(150):
-        x = torch.tanh(x @ x.T @ x) + x
-    return x
-
-
 def set_and_frozen(x):
     names = {"a", "b"}
     names.add("c")
