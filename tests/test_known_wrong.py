@@ -223,7 +223,9 @@ def long_loop(x: Tensor, steps: int) -> Tensor:
 def test_compiling_is_linear_in_the_program(program: Callable[[Tensor, int], Tensor], steps: int) -> None:
     def work(steps: int) -> int:
         return count_calls(
-            lambda: both(lambda x: program(x, steps), lambda: torch.linspace(-0.1, 0.1, 32).reshape(4, 8), calls=1)
+            lambda: both(
+                lambda x: program(x, steps), lambda: torch.linspace(-0.1, 0.1, 32).reshape(4, 8), calls=1
+            )
         )
 
     work(2)

@@ -356,5 +356,3 @@ def test_unused_types_are_interned() -> None:
     assert parse_type("i1") is i1 and parse_type("index") is index
     assert isinstance(parse('"t.a"() {a = i1} : () -> ()').attributes["a"], TypeAttr)
     assert isinstance(parse('"t.a"() {a = #d.x<y>} : () -> ()').attributes["a"], OpaqueAttr)
-
-
