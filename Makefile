@@ -5,6 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 EDITABLE := $(PIP) --no-deps --no-build-isolation --editable .
+# A worker for each processor; one that has run out of tests takes some of another's.
+PYTEST := $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 8 --dist worksteal
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 OPS_ARGS ?=
@@ -40,10 +42,10 @@ demo: $(VENV)/.stamp-demo  ## compile BERT, GPT-2 and ResNet-50 and compare them
 	$(BIN)/python -m bench.demo
 
 test: lint typecheck  ## everything that continuous integration checks
-	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 quick-test: $(VENV)/.stamp-test  ## the tests without the slow ones
-	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-test  ## ruff, and the order of the layers
 	$(BIN)/ruff check .
@@ -59,7 +61,7 @@ test-ops: $(VENV)/.stamp-test  ## all of torch's operator database against eager
 	$(BIN)/python -m tests.parity $(OPS_ARGS)
 
 test-peers: $(VENV)/.stamp-bench  ## other people's programs and tests (those that are fetched: DYNAMO_TESTS=, INDUCTOR_TESTS=, THUNDER=, CRAWL=)
-	$(BIN)/python -m pytest -q tests/peers $(PYTEST_ARGS)
+	$(PYTEST) tests/peers $(PYTEST_ARGS)
 	$(BIN)/python -m tests.peers.dynamo_tests $(DYNAMO_TESTS)
 	$(BIN)/python -m tests.peers.inductor_tests $(INDUCTOR_TESTS)
 	$(BIN)/python -m tests.peers.thunder_tests $(THUNDER)
