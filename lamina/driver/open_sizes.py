@@ -55,6 +55,11 @@ class OpenGraph:
         """A name for each size that varies."""
         return [OpenDimension(f"s{number}", *place) for number, place in enumerate(self.varying)]
 
+    def admits(self, inputs: Sequence[Any]) -> bool:
+        """Whether no int that varies is below `LEAST`."""
+        values = (inputs[k] if d is None else inputs[k].shape[d] for k, d in self.varying)
+        return not any(type(value) is int and value < LEAST for value in values)
+
     def compile(self, inputs: Sequence[Any], watch: Watch) -> OpenProgram:
         """Compile for all sizes for which the same holds as for those of `inputs`.
 
@@ -70,7 +75,9 @@ class OpenGraph:
         if program is None or not program.holds(sizes):
             program = self._make(inputs, dimensions, cache, watch)
             keep_program(text, program, self.options, cache)
-        made = OpenProgram(program, self.options)
+        positions = dict.fromkeys(each.position for each in dimensions if each.dimension is not None)
+        layouts = {k: open_layout(inputs[k], k, dimensions) for k in positions}
+        made = OpenProgram(program, self.options, layouts)
         with watch.stage("give back"):
             resident.give_back()
         return made
@@ -162,6 +169,8 @@ class OpenProgram:
 
     program: Program
     options: Options
+    layouts: dict[int, tuple[list[Any], list[Any]]]
+    """Sizes and strides of the inputs whose sizes vary."""
     kernels: dict[str, Kernel] = field(init=False)
     prepared: Prepared | None = field(init=False)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -181,8 +190,12 @@ class OpenProgram:
         counters.externs += sum(self.program.report.externs.values())
 
     def holds(self, inputs: Sequence[Any]) -> bool:
-        """Whether the program is right for sizes like these."""
-        return self.program.holds(dimensions_of(inputs, self.program.dimensions))
+        """Whether the program is right for sizes and strides like these."""
+        sizes = dimensions_of(inputs, self.program.dimensions)
+        return self.program.holds(sizes) and all(
+            inputs[position].stride() == tuple(value_of(stride, sizes) for stride in strides)
+            for position, (_, strides) in self.layouts.items()
+        )
 
     def bind(self, inputs: Sequence[Any], watch: Watch) -> Compiled:
         """What runs for inputs of these sizes."""

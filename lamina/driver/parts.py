@@ -1,7 +1,9 @@
-"""A piece of a graph between two reads of tensors' values: compiled by itself, for the sizes it meets.
+"""A piece of a graph between two reads of tensors' values: compiled by itself, once for all sizes.
 
-Sizes that depend on values seldom come twice. The first ones are compiled for; of the others, those that come
-again; meanwhile the nodes run as they are.
+The program is made for the first sizes. To put others into it takes milliseconds, and sizes that depend on
+values seldom come twice: that is done for sizes that come again, and at once where the part has much to do;
+otherwise the nodes run as they are. Sizes 0 and 1, and all where an operation needs to know a size, have a
+program for each set that comes again.
 """
 
 from __future__ import annotations
@@ -18,19 +20,24 @@ from torch import fx
 from lamina.autograd.fake import fake_mode_of, quiet_fakes, to_fakes
 from lamina.capture.runtime_checks import Expected
 from lamina.driver.graph import Compiled, compile_graph
+from lamina.driver.open_sizes import OpenGraph
 from lamina.driver.replay import write_replay
 from lamina.driver.scalars import as_scalars, scalar_inputs
-from lamina.driver.watch import watch
+from lamina.driver.sizes import OpenPrograms
+from lamina.driver.watch import Watch, watch
 from lamina.errors import Unsupported
 from lamina.ir.core import UNKNOWN
 from lamina.ir.remarks import Remark
 from lamina.options import Options
 from lamina.reports.report import GraphReport
 
-PROGRAMS_KEPT = 32
+PROGRAMS_KEPT = 64
 """Sets of sizes of one part that have a program at the same time."""
+MUCH_WORK = 2**24
+"""Elements times operations from which a new set of sizes is put into the program at once: that costs some
+milliseconds, about as much as the operations."""
 SETS_REMEMBERED = 1024
-"""Sets of sizes seen once, without a program yet."""
+"""Sets of sizes for which the nodes have run as they are."""
 Values = dict[fx.Node, Any]
 Sizes = dict[str, int]
 
@@ -72,6 +79,8 @@ class Part:
     """Inputs that are numbers and may as well be tensors."""
     keyed: list[int] = field(init=False)
     """Inputs that vary otherwise."""
+    open: OpenPrograms = field(init=False)
+    """The program for all sizes, or why there is none."""
     programs: dict[Any, Compiled | None] = field(default_factory=dict)
     seen: dict[Any, None] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.RLock)
@@ -81,6 +90,8 @@ class Part:
         self.scalars = scalar_inputs(self.graph.graph, numbers)
         varying = [k for k, node in enumerate(self.inputs) if has_open_size(node)]
         self.keyed = [k for k in varying if k not in self.scalars]
+        places = [place for k in self.keyed for place in open_places(k, self.inputs[k])]
+        self.open = OpenPrograms(OpenGraph(self.graph, self.kinds, places, self.options))
 
     @property
     def touched(self) -> set[fx.Node]:
@@ -90,7 +101,11 @@ class Part:
         inputs = [values[node] for node in self.inputs]
         key = tuple(describe(inputs[k]) for k in self.keyed)
         program = self.programs.get(key) or self._find(key, inputs, sizes)
-        outputs = self._run_as_it_is(inputs, sizes) if program is None else program(inputs)
+        if program is None:
+            outputs = self._run_as_it_is(inputs, sizes)
+            self._remember(key)
+        else:
+            outputs = program(inputs)
         for node, value in zip(self.outputs, outputs, strict=True):
             values[node] = value
             check_result(node, value, sizes)
@@ -103,29 +118,45 @@ class Part:
         return list(fx.map_arg(nodes[-1].args[0], values.__getitem__))
 
     def _find(self, key: Any, inputs: list[Any], sizes: Sizes) -> Compiled | None:
-        """The program for inputs like these: compiled for the first sizes, and for such that come again."""
+        """The program for inputs like these; None where the nodes are to run as they are."""
         with self.lock:
             if key in self.programs:
                 return self.programs[key]
-            if self.programs and key not in self.seen:
-                if len(self.seen) >= SETS_REMEMBERED:
-                    self.seen.clear()
-                self.seen[key] = None
+            if self.programs and key not in self.seen and not self._is_worth_binding(inputs):
                 return None
             if len(self.programs) >= PROGRAMS_KEPT:
                 del self.programs[next(iter(self.programs))]
-            made = self.programs[key] = self._compile(inputs, dict(sizes))
+            if key not in self.seen:
+                self._run_on_fakes(inputs, dict(sizes))
+            made = self.programs[key] = self._compile(inputs)
             return made
 
-    def _compile(self, inputs: list[Any], sizes: Sizes) -> Compiled | None:
-        """The program; None where there cannot be one. Programs of a key all see the sizes seen here."""
+    def _remember(self, key: Any) -> None:
+        """The nodes have run for these sizes: all results had those that the capture took them to have."""
+        if len(self.seen) >= SETS_REMEMBERED:
+            self.seen.clear()
+        self.seen[key] = None
+
+    def _is_worth_binding(self, inputs: list[Any]) -> bool:
+        """Whether a call at new sizes takes about as long as to put them into the program that there is."""
+        elements = max((each.numel() for each in inputs if isinstance(each, torch.Tensor)), default=0)
+        work = elements * (len(self.graph.graph.nodes) - len(inputs) - 1)
+        return work >= MUCH_WORK and self.open.hold(as_scalars(inputs, self.scalars))
+
+    def _run_on_fakes(self, inputs: list[Any], sizes: Sizes) -> None:
+        """See that all results have the sizes that the capture took them to have; a program does not look."""
         mode = fake_mode_of(inputs)
         with mode, quiet_fakes():
             self._run_as_it_is(to_fakes(mode, inputs), sizes)
+
+    def _compile(self, inputs: list[Any]) -> Compiled | None:
+        """The program; None where there cannot be one."""
         values = as_scalars(inputs, self.scalars)
         try:
             with watch(self.options) as watching:
-                made = compile_graph(self.graph, values, self.options, watching, self.kinds)
+                made = self._find_open(values, watching) or compile_graph(
+                    self.graph, values, self.options, watching, self.kinds
+                )
         except Unsupported as error:
             text = f"a part of the graph runs eagerly: {error.message}"
             self.report.remarks.append(Remark("segments", "refused", UNKNOWN, text).to_plain())
@@ -137,6 +168,16 @@ class Part:
         if not self.programs:
             add_report(self.report, made.report)
         return Compiled(lambda inputs: made(as_scalars(inputs, self.scalars))) if self.scalars else made
+
+    def _find_open(self, values: Sequence[Any], watching: Watch) -> Compiled | None:
+        """The program for all sizes, with these sizes put in; None where there is none for them."""
+        if not self.keyed or any(type(values[k]) not in (int, torch.Tensor) for k in self.keyed):
+            return None
+        remark = self.open.remark
+        found = self.open.find(values, watching)
+        if self.open.remark is not remark and self.open.remark is not None:
+            self.report.remarks.append(self.open.remark.to_plain())
+        return found
 
 
 def make_part(
@@ -175,6 +216,14 @@ def has_open_size(node: fx.Node) -> bool:
     if not isinstance(example, torch.Tensor):
         return True
     return any(type(size) is not int for size in example.shape)
+
+
+def open_places(position: int, node: fx.Node) -> list[tuple[int, int | None]]:
+    """The dimensions of input number `position` that vary, or the input itself where it is a number."""
+    example = example_of(node)
+    if not isinstance(example, torch.Tensor):
+        return [(position, None)]
+    return [(position, k) for k, size in enumerate(example.shape) if type(size) is not int]
 
 
 def describe(value: Any) -> Any:

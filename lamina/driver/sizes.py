@@ -149,7 +149,9 @@ class OpenPrograms:
         self._programs: list[OpenProgram] = []
 
     def find(self, inputs: Sequence[Any], watching: Watch) -> Compiled | None:
-        """What runs for these inputs; None where there is no program for all sizes."""
+        """What runs for these inputs; None where no program for all sizes is right for them."""
+        if not self._graph.admits(inputs):
+            return None
         for program in self._programs:
             if program.holds(inputs):
                 return program.bind(inputs, watching)
@@ -171,6 +173,10 @@ class OpenPrograms:
             return None
         self._programs.append(program)
         return bound
+
+    def hold(self, inputs: Sequence[Any]) -> bool:
+        """Whether there is a program for these inputs."""
+        return self._graph.admits(inputs) and any(program.holds(inputs) for program in self._programs)
 
     def _refuse(self, place: Place, reason: str) -> None:
         file, line = (place.file, place.line) if isinstance(place, SourceLocation) else place or ("", 0)

@@ -275,3 +275,11 @@ def test_every_level_is_text(name: str) -> None:
         shown = [print_module(parse_module(text), names=False) for text in kernels]
         is_accepted, told = judge("".join(shown))
         assert is_accepted, told[:3000]
+
+
+def test_a_program_holds_for_the_strides_it_was_made_for() -> None:
+    graph = trace(lambda x: x * 2 + 1, (make(3, 5),), {}).graph_module
+    program = OpenGraph(graph, ["input"], [(0, 0), (0, 1)], Options()).compile([make(3, 5)], Watch())
+    assert program.holds([make(7, 4)])
+    assert not program.holds([make(4, 7).t()])
+    assert not program.holds([make(7, 8)[:, ::2]])
