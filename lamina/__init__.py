@@ -63,6 +63,8 @@ def compile(
 
     The first call with inputs of a kind compiles; later ones run the program made then. A module stays a
     module of its class and shares all attributes with the original. What cannot be compiled runs eagerly.
+    A `torch.export.ExportedProgram` becomes a module: it shares the program's parameters and buffers, takes
+    what the exported model took, serves the sizes that it was exported for, and checks its inputs.
 
     fullgraph: raise `Unsupported` where a call cannot be captured as one graph, instead of running eagerly.
     dynamic: None: a dimension of an argument (or an int or float argument) that takes a second value is
@@ -71,7 +73,7 @@ def compile(
     options: see `lamina.Options`. backend: called once a captured graph with (torch.fx.GraphModule, inputs)
     in place of our own back end; gives the callable to run.
 
-    Raises UserError for unknown options and for what is neither a function nor a module.
+    Raises UserError for unknown options and for what is no function, module or exported program.
     """
     from lamina.driver.dispatch import compile_callable
 

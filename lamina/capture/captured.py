@@ -13,7 +13,7 @@ from lamina.capture.generated import Writer
 from lamina.capture.guards import GuardSet
 from lamina.capture.layouts import Leaf
 from lamina.capture.sources import Source
-from lamina.capture.values.sizes import NumberValue
+from lamina.capture.values.sizes import NumberValue, constant_of
 from lamina.capture.values.tensor import TensorValue
 from lamina.errors import Unsupported
 
@@ -109,7 +109,16 @@ class Captured:
 def varying_places(index: int, value: TensorValue | NumberValue) -> list[tuple[int, int | None]]:
     """What the guards leave open of one input."""
     if type(value) is NumberValue:
-        return [(index, None)]
+        return [] if is_pinned(value.symbolic) else [(index, None)]
     layout = value.builder.symbols.layouts.get(value.source.key)
     sizes = () if layout is None else layout.sizes
-    return [(index, dimension) for dimension, size in enumerate(sizes) if isinstance(size, Leaf)]
+    return [
+        (index, dimension)
+        for dimension, (size, symbol) in enumerate(zip(sizes, value.fake.shape, strict=False))
+        if isinstance(size, Leaf) and not is_pinned(symbol)
+    ]
+
+
+def is_pinned(symbol: Any) -> bool:
+    """Whether the program decided on one value of what could have varied: a guard says so."""
+    return isinstance(symbol, int) or (isinstance(symbol, torch.SymInt) and constant_of(symbol) is not None)

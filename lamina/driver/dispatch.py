@@ -21,6 +21,7 @@ import torch
 
 from lamina.autograd.trace import needs_gradient
 from lamina.capture import CallerNeeded, ResumePoint, run_rest, step, trace, trace_rest
+from lamina.driver.exported import has_dynamic_sizes, is_exported, module_of
 from lamina.driver.nested import Nested
 from lamina.driver.site import Settings, Site, compile_or_replay
 from lamina.driver.watch import counters, watch
@@ -161,9 +162,13 @@ def compile_callable(
     dynamic: bool | None = None,
 ) -> Any:
     """A compiled version: a module stays a module (of a subclass of its class), a function a function."""
+    if is_exported(function):
+        # Its own checks pin the sizes that do not vary.
+        dynamic = True if dynamic is None and has_dynamic_sizes(function) else dynamic
+        function = module_of(function)
     if isinstance(function, type) or not callable(function):
         raise UserError(
-            f"lamina.compile takes a function or a module, got {function!r}",
+            f"lamina.compile takes a function, a module or an exported program, got {function!r}",
             hint="call it as lamina.compile(model), or as a decorator over a function",
         )
     if isinstance(function, torch.nn.Module):

@@ -263,10 +263,18 @@ def run_plainly(function: Callable[..., Any]) -> Model:
     return model
 
 
-def model_of_late_patch(callee: Value) -> Model | None:
-    """What torch.compile, once used, has every new module of the process do: a tag for Dynamo's guards."""
-    is_tag = getattr(callee, "__qualname__", "") == "GenerationTracker.tag"
-    return answer(None) if is_tag and callee.__module__ == "torch._dynamo.mutation_guard" else None
+DYNAMO_ONLY = {
+    "torch._dynamo.mutation_guard": ("GenerationTracker.tag",),
+    "torch._dynamo.decorators": ("DynamoConfigPatchProxy.__enter__", "DynamoConfigPatchProxy.__exit__"),
+}
+"""What is for Dynamo alone, by module, since to import it would load torch's compiler: a tag that it has every
+new module of the process carry, once it was used; settings for a call, as exported programs make them."""
+
+
+def model_of_dynamo(callee: Value) -> Model | None:
+    """Nothing, for what only Dynamo looks at."""
+    names = DYNAMO_ONLY.get(getattr(callee, "__module__", None) or "", ())
+    return answer(None) if getattr(callee, "__qualname__", "") in names else None
 
 
 def collect_models() -> dict[Any, Model]:

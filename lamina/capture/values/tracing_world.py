@@ -115,7 +115,7 @@ class TracingWorld(TracedAttributes):
     def find_model(self, callee: Value) -> Any:
         if type(callee) is types.BuiltinFunctionType and callee.__name__ == "__reduce_ex__":
             return reducing.model_reduce(callee.__self__)
-        model = torch_calls.TORCH_MODELS.get(callee) or torch_calls.model_of_late_patch(callee)
+        model = torch_calls.TORCH_MODELS.get(callee) or torch_calls.model_of_dynamo(callee)
         return model if model is not None else super().find_model(callee)
 
     def call(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
