@@ -10,6 +10,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from lamina.autograd.custom_operators import flat_form, has_flat_form, list_strides, place_results
 from lamina.autograd.decompose import KEPT, RULES, argument_values, is_composite, is_random
 from lamina.autograd.fake import (
     DEVICE_QUERY,
@@ -196,6 +197,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self.run_write(func, types, args, kwargs)
         if kind == "view write":
             return self.run_view_write(func, types, args, kwargs)
+        if kind == "foreign":
+            return self.run_foreign(func, types, args, kwargs)
         return self.run_plain(func, types, args, kwargs)
 
     def fake_arguments(self, args: Any) -> Any:
@@ -222,9 +225,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     # op kinds
 
-    def run_plain(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run_plain(
+        self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any], effects: str = ""
+    ) -> Any:
         """Run and record an op that writes nothing; what it returns may look at its operands' memory."""
-        effects = "random" if is_random(func, args, kwargs) else ""
+        if is_random(func, args, kwargs):
+            effects = "random"
         result = run_fake(self.mode, func, types, args, kwargs)
         if isinstance(result, Tensor):
             view = self.alias_view(func, args, kwargs, result)
@@ -340,6 +346,20 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     new = aten.expand.default(new, list(target.shape))
         write(self.view_of(target), self.node_of(new), self.emit)
 
+    def run_foreign(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a custom operator by its flat form, then give what it writes to the new values."""
+        targets = written_arguments(func, args, kwargs)
+        check_custom_targets(func, targets, (args, kwargs))
+        results = run_fake(self.mode, func, types, args, kwargs)
+        arguments = argument_values(func, args, kwargs)
+        taken = (list_strides(list(arguments.values())), *arguments.values())
+        effects = "" if targets or func._schema.returns else "host"
+        made = self.run_plain(flat_form(func), types, taken, {}, effects)
+        fresh = len(made) - len(targets)
+        for target, new in zip(targets, made[fresh:], strict=True):
+            self.store(target, new)
+        return place_results(func, results, made[:fresh], arguments)
+
     def write_random(self, func: Any, args: Any, kwargs: Any) -> None:
         """An in-place random op: its functional form on fresh memory with the target's layout."""
         target = args[0]
@@ -406,8 +426,17 @@ def written_arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         if isinstance(value, Tensor):
             targets.append(value)
         elif isinstance(value, list | tuple):
-            targets.extend(value)
+            targets.extend(each for each in value if isinstance(each, Tensor))
     return targets
+
+
+def check_custom_targets(func: Any, targets: list[Tensor], arguments: Any) -> None:
+    """Refuse what is written where the operator may see it twice: copies would not show that."""
+    operands = [each for each in pytree.tree_leaves(arguments) if isinstance(each, Tensor)]
+    for target in targets:
+        sharing = sum(storage_key(each) == storage_key(target) for each in operands)
+        if sharing > 1 or may_overlap(target):
+            raise Unsupported("in-place-op", f"{func} writes to memory that it gets twice")
 
 
 def check_out_arguments(func: Any, args: Any, kwargs: dict[str, Any], targets: list[Tensor]) -> None:
@@ -437,6 +466,8 @@ def classify(func: Any) -> str:
         return "same"
     if func not in KEPT and is_composite(func):
         return "composite"
+    if has_flat_form(func):
+        return "foreign"
     if torch.Tag.inplace_view in func.tags:
         return "view write"
     return "write" if func._schema.is_mutable else "plain"

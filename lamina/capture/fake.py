@@ -183,7 +183,10 @@ def symbolic_dispatch() -> Any:
 def can_follow(error: BaseException) -> bool:
     """Whether the operation that raised `error` runs on fakes once there is a shape environment."""
     func = getattr(error, "func", None)
-    return isinstance(error, SYMBOL_NEEDED) and func is not None and func._schema.name[6:] in FOLLOWED
+    if not isinstance(error, SYMBOL_NEEDED) or func is None:
+        return False
+    space, _, name = func._schema.name.partition("::")
+    return name in FOLLOWED or space != "aten"
 
 
 def is_undecided(error: BaseException) -> bool:

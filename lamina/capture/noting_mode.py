@@ -30,8 +30,21 @@ class NotingMode(LightFakeMode):  # type: ignore[no-untyped-call]
             self.reads_values = True
         if torch.Tag.nondeterministic_seeded in tags or is_mutable(func):
             self.has_effect = True
+        if getattr(func, "namespace", "aten") != "aten":
+            return self._run_custom(func, types, args, kwargs or {})
         result = _dispatch(self, func, types, args, kwargs or {})
         return transpose_rows(self, result) if func is NONZERO else result
+
+    def _run_custom(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """An operator whose shape rule only says what it gives: not what it writes to, not what it reads."""
+        versions = written_versions(func, args, kwargs)
+        result = _dispatch(self, func, types, args, kwargs)
+        for written, version in versions:
+            if written._version == version:
+                torch.autograd.graph.increment_version(written)
+        if self.shape_env is not None and has_unknown_size(result):
+            self.reads_values = True
+        return result
 
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The result of an operation; corrections that ask for sizes that nobody knows are left away."""
@@ -51,6 +64,31 @@ def holds_mask(indices: Any) -> bool:
 def is_mutable(func: Any) -> bool:
     schema = getattr(func, "_schema", None)
     return schema is not None and schema.is_mutable
+
+
+def has_unknown_size(result: Any) -> bool:
+    """Whether a size of a result depends on the values of a tensor."""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    results = result if isinstance(result, list | tuple) else (result,)
+    return any(free_unbacked_symbols(each) for each in results if isinstance(each, FakeTensor))
+
+
+def written_versions(func: Any, args: Any, kwargs: Any) -> list[tuple[Any, int]]:
+    """The tensors that an operator writes to, and their versions before."""
+    if not is_mutable(func):
+        return []
+    found = []
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[position] if position < len(args) else kwargs.get(argument.name)
+            values = value if isinstance(value, list | tuple) else (value,)
+            found += [
+                (each, each._version)
+                for each in values
+                if isinstance(each, FakeTensor) and not each.is_inference()
+            ]
+    return found
 
 
 def transpose_rows(mode: LightFakeMode, places: Any) -> Any:

@@ -21,6 +21,7 @@ import torch
 from torch import fx
 from torch.fx.immutable_collections import immutable_list
 
+from lamina.autograd.custom_operators import OWN_NAMESPACES
 from lamina.autograd.fake import storage_key
 from lamina.autograd.trace import location_of
 from lamina.options import Options
@@ -36,7 +37,6 @@ HOMES: tuple[tuple[str, Any], ...] = (
 )  # fmt: skip
 """Where functions that graphs call have their names."""
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType)
-OWN_NAMESPACES = frozenset({"aten", "prims", "prim", "mkldnn", "mkl", "quantized"})
 TORCHS_IMPLEMENTATIONS = frozenset({"Meta", "CUDA", "MPS"})
 """Kinds of implementation that torch itself writes in Python for its operators."""
 PLAIN_TENSORS = (Tensor, torch.nn.Parameter, torch.nn.Buffer)

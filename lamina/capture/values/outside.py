@@ -61,6 +61,7 @@ BY_IDENTITY: tuple[type, ...] = (
     torch._ops.OpOverload,
     torch._ops.OpOverloadPacket,
 )
+    torch._ops.HigherOrderOperator,
 BOUND_NATIVE = (types.BuiltinFunctionType, types.MethodWrapperType)
 OPAQUE = (torch.Generator, torch.jit.ScriptFunction)
 LARGE = 256

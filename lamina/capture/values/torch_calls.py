@@ -25,6 +25,7 @@ from lamina.capture.values.attributes import HEAP_TYPE
 from lamina.capture.values.checks import CHECK_MODELS
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.custom_functions import model_apply
+from lamina.capture.values.higher_order import HIGHER_ORDER_MODELS
 from lamina.capture.values.legacy_constructors import LEGACY_MODELS
 from lamina.capture.values.modes import MODE_MODELS
 from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue
@@ -292,6 +293,7 @@ def collect_models() -> dict[Any, Model]:
         torch.nn.Module.__getattr__: model_module_getattr,
         torch.autograd.Function.apply.__func__: model_apply,  # type: ignore[attr-defined]
         **LEGACY_MODELS,
+        **HIGHER_ORDER_MODELS,
         **CHECK_MODELS,
         **MODE_MODELS,
         print: model_print,
