@@ -15,7 +15,7 @@ from lamina.ir.passes import Context, Pass, Pipeline, chain
 from lamina.passes import tensor
 from lamina.passes.fusion import fuse, outline, traffic
 from lamina.passes.loops import expand_math, reuse, schedule, to_linalg, vectorize
-from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program, write_over
+from lamina.passes.program import insert_frees, plan_memory, reinplace, to_program, write_into, write_over
 from lamina.reports.report import GraphReport, KernelReport
 
 Step = Callable[[Operation, Target], Operation]
@@ -102,6 +102,7 @@ def make_program(module: Operation, source: str, *, is_planned: bool = True) -> 
     program = to_program.run(module, source, f"{source}_program")
     reinplace.run(module, program)
     write_over.run(module, program)
+    write_into.run(program)
     insert_frees.run(program)
     if is_planned:
         plan_memory.run(program)

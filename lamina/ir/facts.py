@@ -14,7 +14,7 @@ from lamina.ir.core import Block, Operation, Region, Value
 from lamina.ir.dataflow import Dataflow, Solution, solve
 from lamina.ir.ops import is_commutative, is_pure, record
 from lamina.ir.ops.aten import RECORD as LIBRARY
-from lamina.ir.ops.aten import is_functional
+from lamina.ir.ops.aten import is_functional, writes_into
 from lamina.ir.record import READS, WRITES
 from lamina.ir.types import MemRefType
 
@@ -94,8 +94,11 @@ def _written_operands(operation: Operation) -> tuple[Value, ...]:
             return operation.operands[:1]
         case "program.launch":
             return operation.operands[len(operation.operands) - plain(operation.attributes["outputs"]) :]
-        case "program.call" if is_functional(plain(operation.attributes["callee"])):
-            return ()
+        case "program.call":
+            callee = plain(operation.attributes["callee"])
+            if writes_into(callee):
+                return operation.operands[-1:]
+            return () if is_functional(callee) else operation.operands
         case "linalg.generic":
             return operation.operands[plain(operation.attributes["operandSegmentSizes"])[0] :]
     return operation.operands

@@ -18,11 +18,16 @@ from lamina.runtime.dtypes import TO_TORCH
 
 _DIRECT: dict[str, Callable[..., Any]] = {
     "aten.mm.default": torch.mm,
+    "aten.mm.out": torch.mm,
     "aten.bmm.default": torch.bmm,
+    "aten.bmm.out": torch.bmm,
     "aten.addmm.default": torch.addmm,
+    "aten.addmm.out": torch.addmm,
     "aten.baddbmm.default": torch.baddbmm,
+    "aten.baddbmm.out": torch.baddbmm,
     "aten.matmul.default": torch.matmul,
     "aten.linear.default": torch.nn.functional.linear,
+    "aten.linear.out": torch.nn.functional.linear,
     "aten.scaled_dot_product_attention.default": torch.nn.functional.scaled_dot_product_attention,
 }
 

@@ -43,6 +43,11 @@ def is_functional(name: str) -> bool:
     return not name.rpartition(".")[0].endswith("_")
 
 
+def writes_into(name: str) -> bool:
+    """Whether a library operation writes its result into its last operand, `out`."""
+    return name.endswith(".out")
+
+
 def effects(operation: Operation) -> str | None:
     """ "random", "host", or None for a pure library operation."""
     value = operation.attributes.get("effects")

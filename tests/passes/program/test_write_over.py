@@ -7,19 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import fx
 
-from lamina.driver.kernels import STORE
-from lamina.driver.lowering import make_program
-from lamina.driver.watch import Watch
-from lamina.ir import machine
 from lamina.ir.attributes import plain
 from lamina.ir.core import Operation
-from lamina.ir.passes import Context
-from lamina.options import Options
 from lamina.passes.program.to_program import buffer_root
-from lamina.runtime.cache import Cache
-from lamina.runtime.executor import Executor
+from tests.passes.program.lowered import lower
 
 Tensor = torch.Tensor
 
@@ -37,14 +29,6 @@ APART: dict[str, Callable[[Tensor], Any]] = {
     "a row's sum in another row": lambda x: (y := x @ x.t()) + y.sum(-1),
     "transposed": lambda x: (y := x @ x.t()) * y.t(),
 }
-
-
-def lower(function: Callable[[Tensor], Any], x: Tensor) -> tuple[Operation, Executor]:
-    options = Options(cache=False)
-    graph = fx.symbolic_trace(function)
-    context = Context(options, machine.host(options))
-    program = make_program(graph, [x], (), context, Cache(None), Watch())
-    return program.main, Executor(program.main, STORE.callables(program.kernels))
 
 
 def count_over(program: Operation) -> int:
