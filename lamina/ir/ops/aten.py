@@ -44,8 +44,8 @@ def is_functional(name: str) -> bool:
 
 
 def writes_into(name: str) -> bool:
-    """Whether a library operation writes its result into its last operand, `out`."""
-    return name.endswith(".out")
+    """Whether an operation of torch's own writes its result into its last operand, `out`."""
+    return name.startswith("aten.") and name.endswith(".out")
 
 
 def effects(operation: Operation) -> str | None:
