@@ -3,8 +3,9 @@
     lib::scale(Tensor(a!) x, float by) -> (Tensor, int)
  => lamina_flat::lib_scale_0(SymInt[] strides, Tensor x, float by) -> Tensor[]
 
-The flat form gives the tensors among the results and then the new value of all that is written to.It runs the operator on tensors laid out in memory as in eager, and on copies of what it writes to. It is an
-operator of its own, so that all that comes after treats it like any other.
+The flat form gives the tensors among the results, then the new value of all that is written to. It runs the
+operator on tensors laid out in memory as in eager, and on copies of what it writes to. To all that comes
+after it is an operator like any other.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def has_flat_form(func: Any) -> bool:
 def flat_form(func: Any) -> Callable[..., list[Tensor]]:
     """The operator that computes what `func` does and writes to nothing.
 
-    It takes the strides of all tensors among the arguments, one after the other, and all arguments by position.
+    It takes the strides of all tensors among the arguments, one after the other, and then all arguments.
     """
     schema = func._schema
     by_name = [each.name for each in schema.arguments if each.kwarg_only]
