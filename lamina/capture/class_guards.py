@@ -14,7 +14,7 @@ from functools import partial
 from lamina.capture.generated import Writer
 from lamina.capture.guards import OBJECTS, GuardSet
 from lamina.capture.sources import Fixed
-from lamina.capture.values.attributes import HEAP_TYPE
+from lamina.capture.values.attributes import IMMUTABLE_TYPE
 from lamina.capture.values.object_records import ObjectState
 from lamina.capture.values.trust import is_trusted_module
 
@@ -22,7 +22,7 @@ from lamina.capture.values.trust import is_trusted_module
 def guard_objects(guards: GuardSet, states: Iterable[ObjectState]) -> None:
     """Objects that are the same in every call keep their class, where Python lets them have another one."""
     for state in states:
-        if isinstance(state.source, Fixed) and type(state.owner).__flags__ & HEAP_TYPE:
+        if isinstance(state.source, Fixed) and not type(state.owner).__flags__ & IMMUTABLE_TYPE:
             guards.kind(state.source, type(state.owner))
 
 
@@ -46,7 +46,7 @@ def guard_classes(guards: GuardSet, met: Iterable[type], made_here: Container[in
 
 def is_changeable(kind: type) -> bool:
     """Whether a class is the user's and made by a class statement."""
-    return bool(kind.__flags__ & HEAP_TYPE) and not is_trusted_module(kind.__module__)
+    return not kind.__flags__ & IMMUTABLE_TYPE and not is_trusted_module(kind.__module__)
 
 
 def write_bases(kind: type, bases: tuple[type, ...], writer: Writer) -> str:

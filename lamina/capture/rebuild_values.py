@@ -15,7 +15,7 @@ from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import Value, stop
 from lamina.capture.side_effects import is_changed
 from lamina.capture.values.attribute_view import AttributeView
-from lamina.capture.values.attributes import HEAP_TYPE
+from lamina.capture.values.attributes import IMMUTABLE_TYPE
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.outside import (
     BOUND_NATIVE,
@@ -184,7 +184,7 @@ class ValueRebuilder:
 
     def _express_object(self, value: Value, kind: type) -> str:
         """An instance made in the program: made anew without running its class's code."""
-        base = next(entry for entry in kind.__mro__ if not entry.__flags__ & HEAP_TYPE)
+        base = next(entry for entry in kind.__mro__ if entry.__flags__ & IMMUTABLE_TYPE)
         if kind is torch.Size or hasattr(kind, "n_sequence_fields"):
             return self.writer.fresh(f"{self._name(kind)}({self.express(tuple(value))})")
         if base not in REBUILT_BASES or not is_made_by_class_statement(kind):
@@ -222,7 +222,7 @@ class ValueRebuilder:
             for key, raw in base.__dict__.items():
                 if (
                     type(raw) is types.MemberDescriptorType
-                    and base.__flags__ & HEAP_TYPE
+                    and not base.__flags__ & IMMUTABLE_TYPE
                     and hasattr(value, key)
                 ):
                     setter = self._name(object.__setattr__)
@@ -289,7 +289,7 @@ class ValueRebuilder:
     def _express_exception(self, value: BaseException, kind: type) -> str:
         """An exception that the program made, without its traceback."""
         arguments = "".join(f"{self.express(argument)}, " for argument in value.args)
-        if kind.__flags__ & HEAP_TYPE:
+        if not kind.__flags__ & IMMUTABLE_TYPE:
             name = self.writer.fresh(f"{self._name(kind.__new__)}({self._name(kind)}, {arguments})")
         else:
             name = self.writer.fresh(f"{self._name(kind)}({arguments})")
@@ -310,5 +310,5 @@ def is_native_enum(kind: type) -> bool:
 
 def is_made_by_class_statement(kind: type) -> bool:
     """Whether no class in C, except a builtin container or object, lies under the instances of `kind`."""
-    heap = [entry for entry in kind.__mro__ if entry.__flags__ & HEAP_TYPE]
+    heap = [entry for entry in kind.__mro__ if not entry.__flags__ & IMMUTABLE_TYPE]
     return kind in heap and not any(isinstance(entry.__dict__.get("__new__"), NATIVE_MAKER) for entry in heap)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import random
 
 import pytest
@@ -202,7 +203,13 @@ MAKERS = {
     "map": lambda: map(torch.neg, tensors(5)),
     "generator": lambda: (value * 2 for value in tensors(5)),
     "deque": lambda: iter(collections.deque(tensors(5))),
+    "chain": lambda: itertools.chain(tensors(2), tensors(3)),
+    "subclass": lambda: Mapped(torch.neg, tensors(5)),
 }
+
+
+class Mapped(map):
+    """An iterator of the user's class that C code advances."""
 
 
 def first_of(value):

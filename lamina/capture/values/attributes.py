@@ -13,7 +13,8 @@ from typing import Any
 
 from lamina.capture.machine.signals import MISSING, Value
 
-HEAP_TYPE = 1 << 9
+IMMUTABLE_TYPE = 1 << 8
+"""CPython's flag of the classes written in C whose attributes cannot be set, those on the heap among them."""
 
 PURE_DESCRIPTORS = (
     types.WrapperDescriptorType,
@@ -34,7 +35,7 @@ def is_native_type(kind: type) -> bool:
     """Whether attributes and operators of `kind`'s instances never run Python code of the user's."""
     found = _find_cache.get(kind)
     if found is None:
-        found = not kind.__flags__ & HEAP_TYPE or "__machine_native__" in kind.__dict__
+        found = bool(kind.__flags__ & IMMUTABLE_TYPE) or "__machine_native__" in kind.__dict__
         _find_cache[kind] = found
     return found
 
@@ -74,7 +75,7 @@ def is_python_method(method: Value) -> bool:
         return is_python_method(method.func) or isinstance(method.func, type)
     if kind is property:
         return True
-    if not kind.__flags__ & HEAP_TYPE:
+    if kind.__flags__ & IMMUTABLE_TYPE:
         return False
     names = ("__get__", "__call__")
     return any(type(find_in_type(kind, name)) is types.FunctionType for name in names)

@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 from lamina.capture.machine.signals import MISSING, Value
-from lamina.capture.values.attributes import HEAP_TYPE, find_in_type, is_python_method
+from lamina.capture.values.attributes import IMMUTABLE_TYPE, find_in_type, is_python_method
 
 Arguments = tuple[Value, ...]
 Keywords = dict[str, Value]
@@ -61,7 +61,7 @@ def call(world: Any, callee: Value, arguments: Arguments, keywords: Keywords) ->
 def call_alias(world: Any, alias: Any, arguments: Arguments, keywords: Keywords) -> Value:
     """`Class[parameters](...)`: an instance that remembers the alias, if it can."""
     made = world.call(alias.__origin__, arguments, keywords)
-    if isinstance(made, type(None)) or not type(made).__flags__ & HEAP_TYPE:
+    if isinstance(made, type(None)) or type(made).__flags__ & IMMUTABLE_TYPE:
         return made
     with contextlib.suppress(AttributeError, TypeError):
         world.store_attribute(made, "__orig_class__", alias)
@@ -98,7 +98,7 @@ def construct(world: Any, kind: type, arguments: Arguments, keywords: Keywords) 
         return world.call(
             world.bind_descriptor(meta_call, type(kind), "__call__", kind, type(kind)), arguments, keywords
         )
-    if not kind.__flags__ & HEAP_TYPE or "__machine_native__" in kind.__dict__:
+    if kind.__flags__ & IMMUTABLE_TYPE or "__machine_native__" in kind.__dict__:
         return world.call_native(kind, arguments, keywords)
     return construct_plainly(world, kind, arguments, keywords)
 

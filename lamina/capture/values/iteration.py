@@ -10,7 +10,7 @@ from typing import Any
 from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.values.attributes import (
-    HEAP_TYPE,
+    IMMUTABLE_TYPE,
     call_method,
     find_in_type,
     is_native_type,
@@ -177,7 +177,7 @@ def as_native_callable(world: Any, function: Value) -> Value:
     kind = type(function)
     if kind is MachineCallable or not callable(function):
         return function
-    if not kind.__flags__ & HEAP_TYPE and not isinstance(function, PYTHON_CALLABLES):
+    if kind.__flags__ & IMMUTABLE_TYPE and not isinstance(function, PYTHON_CALLABLES):
         is_plain = getattr(function, "__module__", None) in ("builtins", "_operator", "math")
         if is_plain and world.find_model(function) is None:
             return function

@@ -20,7 +20,7 @@ from lamina.capture.guards import GuardSet
 from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.sources import Attribute, Field, Fixed, Item, Source
-from lamina.capture.values.attributes import HEAP_TYPE, find_in_type
+from lamina.capture.values.attributes import find_in_type
 from lamina.capture.values.object_records import ObjectRecords, ObjectState
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.tensor import TensorValue
@@ -375,7 +375,7 @@ class Importer(ObjectRecords):
         return value
 
     def _bring_object(self, value: Value, kind: type, source: Source) -> Value:
-        if isinstance(value, OPAQUE) or (hasattr(kind, "__next__") and not kind.__flags__ & HEAP_TYPE):
+        if isinstance(value, OPAQUE) or type(find_in_type(kind, "__next__")) is types.WrapperDescriptorType:
             return self._bring_opaque(value, source)
         if source.is_fixed:
             return self._bring_fixed_object(value, source)

@@ -21,7 +21,7 @@ import torch
 from lamina.capture.graph_builder import NUMPY_NUMBERS
 from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.sources import Fixed
-from lamina.capture.values.attributes import HEAP_TYPE
+from lamina.capture.values.attributes import IMMUTABLE_TYPE
 from lamina.capture.values.checks import CHECK_MODELS
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.custom_functions import model_apply
@@ -83,7 +83,7 @@ def is_entered_with(value: Value) -> bool:
     kind = type(value)
     if isinstance(value, (types.FunctionType, types.MethodType, torch.nn.Module)):
         return True
-    is_plain = not kind.__flags__ & HEAP_TYPE or "__machine_native__" in kind.__dict__
+    is_plain = bool(kind.__flags__ & IMMUTABLE_TYPE) or "__machine_native__" in kind.__dict__
     return not is_plain and not isinstance(value, (type, tuple, list, dict, torch.Tensor, enum.Enum))
 
 

@@ -232,7 +232,7 @@ class World:
             if not isinstance(owner, type):
                 method = find_method_model(callee, owner)
                 return None if method is None else functools.partial(call_with_owner, method, callee, owner)
-        if isinstance(callee, type) and callee.__flags__ & attributes.HEAP_TYPE:
+        if isinstance(callee, type) and not callee.__flags__ & attributes.IMMUTABLE_TYPE:
             return None
         model = MODELS.get(callee)
         return None if model is None else functools.partial(call_if_it_fits, model, callee)
@@ -268,7 +268,7 @@ def find_method_model(callee: Any, owner: Value) -> MethodModel | None:
     """The model of a bound method of a builtin type."""
     name = callee.__name__
     for kind in type(owner).__mro__:
-        if not kind.__flags__ & attributes.HEAP_TYPE and name in kind.__dict__:
+        if kind.__flags__ & attributes.IMMUTABLE_TYPE and name in kind.__dict__:
             return METHOD_MODELS.get((kind, name))
     return None
 
