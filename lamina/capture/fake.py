@@ -130,7 +130,7 @@ def shape_environment_class() -> Any:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     settle_trace_log()
-    nowhere = SLoc(None, None)
+    nowhere = SLoc("", None)
 
     class QuietShapeEnv(ShapeEnv):
         def _get_stack_summary(self, *_: Any, **__: Any) -> tuple[SLoc, str]:
