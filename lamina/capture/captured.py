@@ -10,7 +10,8 @@ import torch.fx
 
 from lamina.capture.breaks.resume_point import ResumePoint
 from lamina.capture.generated import Writer
-from lamina.capture.guards import GuardSet
+from lamina.capture.guards import NATIVELY, GuardSet
+from lamina.capture.identities import Checker
 from lamina.capture.layouts import Leaf
 from lamina.capture.sources import Source
 from lamina.capture.values.sizes import NumberValue, constant_of
@@ -56,6 +57,12 @@ class Captured:
         self.match, self._match_text = guards.build_match(self.sources)
         self.finish: Callable[[Sequence[torch.Tensor], Sequence[Any], dict[str, Any]], Any] = finish.build()
         self._finish_text = finish.text()
+
+    def check_natively(self, make: Checker) -> None:
+        """Let identities be checked by native code, where they are many."""
+        if self.guards.rows:
+            namespace: dict[str, Any] = self.match.__globals__
+            namespace[NATIVELY] = make(self.guards.rows)
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
         """Whether the capture holds for these arguments."""

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from lamina.capture.generated import LazyWriter, Writer
+from lamina.capture.identities import FEWEST, Identity, rows_of_class, rows_of_value
 from lamina.capture.layouts import Layout
 from lamina.capture.sources import Attribute, Fixed, Source
 from lamina.capture.tensor_guards import TensorFacts, native_checker
@@ -39,6 +40,8 @@ class Guard:
     actual: Condition | None = None
     tensor_key: Any = None
     """The path of the tensor, where the guard is about a tensor's metadata: those are checked together."""
+    rows: tuple[Identity, ...] = ()
+    """Identities that say as much, where there are such."""
 
 
 ARGUMENTS, MODES, FLAGS, OBJECTS = 0, 1, 2, 3
@@ -75,13 +78,37 @@ def equal_float(writer: Writer, variable: str, value: float) -> str:
     return f"{variable} == 0.0 and copysign(1.0, {variable}) == {math.copysign(1.0, value)!r}"
 
 
+COMPARED_KEYS = frozenset({str, int, bool, bytes, type(None)})
+"""Classes of dict keys of which equal ones are the same."""
+OTHER_CONSTANTS = frozenset({torch.Size, torch.device, range})
+
+
 def are_same_keys(found: tuple[Any, ...], keys: tuple[Any, ...]) -> bool:
-    """Whether a dict's keys are these: tensors the very same, others of the same class and equal."""
-    return len(found) == len(keys) and all(
-        one is other
-        or (type(one) is type(other) and not isinstance(one, torch.Tensor) and bool(one == other))
-        for one, other in zip(found, keys, strict=True)
-    )
+    """Whether a dict's keys are these: constants equal and of the same class, objects the very same."""
+    return len(found) == len(keys) and all(map(is_same_key, found, keys))
+
+
+def is_same_key(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    kind = type(one)
+    if kind is not type(other):
+        return False
+    if kind is tuple:
+        return are_same_keys(one, other)
+    if kind is float:
+        return bool(one == other) and math.copysign(1.0, one) == math.copysign(1.0, other)
+    return (kind in COMPARED_KEYS or kind in OTHER_CONSTANTS) and bool(one == other)
+
+
+def add_tests(writer: Writer, guards: list[Guard]) -> None:
+    """A function that `writer` writes returns None where one of `guards` does not hold."""
+    for guard in guards:
+        writer.add(f"if not ({guard.condition(writer)}): return None")
+
+
+NATIVELY = "hold_natively"
+"""The name by which `match` calls a native check of identities; it knows nothing until there is one."""
 
 
 @dataclass(slots=True)
@@ -89,6 +116,8 @@ class GuardSet:
     """The guards of one capture, each path and kind once."""
 
     guards: list[Guard] = field(default_factory=list)
+    rows: list[Identity] = field(default_factory=list)
+    """What `match` asks natively."""
     _known: set[Any] = field(default_factory=set)
     _tensors: dict[Any, tuple[torch.Tensor, Layout | None]] = field(default_factory=dict)
 
@@ -100,11 +129,24 @@ class GuardSet:
         return True
 
     def add(
-        self, rank: int, subject: str, expected: str, condition: Condition, actual: Condition | None = None
+        self,
+        rank: int,
+        subject: str,
+        expected: str,
+        condition: Condition,
+        actual: Condition | None = None,
+        rows: tuple[Identity, ...] = (),
     ) -> None:
-        self.guards.append(Guard(rank, condition, subject, expected, actual))
+        self.guards.append(Guard(rank, condition, subject, expected, actual, None, rows))
 
-    def on_value(self, source: Source, kind: str, expected: str, test: Callable[[Writer, str], str]) -> None:
+    def on_value(
+        self,
+        source: Source,
+        kind: str,
+        expected: str,
+        test: Callable[[Writer, str], str],
+        rows: tuple[Identity, ...] = (),
+    ) -> None:
         """Guard the value at `source`; `test` writes the condition over its variable."""
         if not self.is_new(kind, source.key):
             return
@@ -114,6 +156,7 @@ class GuardSet:
             expected,
             lambda writer: test(writer, source.expression(writer)),
             source.expression,
+            rows,
         )
 
     def identity(self, source: Source, value: Any) -> None:
@@ -124,6 +167,7 @@ class GuardSet:
             "identity",
             f"is {describe(value)}",
             lambda writer, name: f"{name} is {writer.constant(value)}",
+            rows_of_value(source, value),
         )
 
     def constant(self, source: Source, value: Any) -> None:
@@ -133,7 +177,7 @@ class GuardSet:
             is_worth = source.is_fixed and type(value) in (int, float, str)
             return f"{name} is {writer.name_constant(value)} or {equal}" if is_worth else equal
 
-        self.on_value(source, "constant", describe(value), test)
+        self.on_value(source, "constant", describe(value), test, rows_of_value(source, value))
 
     def kind(self, source: Source, kind: type) -> None:
         self.on_value(
@@ -141,6 +185,7 @@ class GuardSet:
             "kind",
             f"type is {kind.__qualname__}",
             lambda writer, name: f"type({name}) is {writer.constant(kind)}",
+            rows_of_class(source, kind),
         )
 
     def length(self, source: Source, length: int) -> None:
@@ -151,17 +196,17 @@ class GuardSet:
             self.length(source, 0)
             return
         kinds = tuple(type(key) for key in keys)
-        has_tensors = any(isinstance(key, torch.Tensor) for key in keys)
+        is_plain = COMPARED_KEYS.issuperset(kinds)
 
         def test(writer: Writer, name: str) -> str:
-            if has_tensors:
+            if not is_plain:
                 return f"{writer.constant(are_same_keys)}(tuple({name}), {writer.constant(keys)})"
             same = f"tuple({name}) == {writer.constant(keys)}"
             if all(kind is str for kind in kinds):
                 return same
             return f"{same} and tuple(map(type, {name})) == {writer.constant(kinds)}"
 
-        shown = f"{len(keys)} keys, tensors among them" if has_tensors else f"keys {keys!r}"
+        shown = f"keys {keys!r}" if is_plain else f"{len(keys)} keys, objects among them"
         self.on_value(source, "keys", shown, test)
 
     def same(self, first: Source, second: Source) -> None:
@@ -211,8 +256,7 @@ class GuardSet:
         known = [self._tensors[guard.tensor_key] for guard in guards]
         check = native_checker([tensor for tensor, _ in known], [layout for _, layout in known])
         if check is None:
-            for guard in guards:
-                writer.add(f"if not ({guard.condition(writer)}): return None")
+            add_tests(writer, guards)
             return
         names = [guard.actual(writer) for guard in guards if guard.actual is not None]
         writer.add(f"if not {writer.constant(check)}({', '.join(names)}): return None")
@@ -231,16 +275,30 @@ class GuardSet:
         about_tensors = [guard for guard in self.guards if guard.tensor_key is not None]
         others = [guard for guard in self.ordered() if guard.tensor_key is None]
         # The shape of the call comes first of all: it makes reading the arguments safe.
-        for guard in others[:2]:
-            writer.add(f"if not ({guard.condition(writer)}): return None")
+        add_tests(writer, others[:2])
         self._write_tensors(writer, [guard for guard in about_tensors if guard.rank == ARGUMENTS])
-        for guard in others[2:]:
-            writer.add(f"if not ({guard.condition(writer)}): return None")
+        add_tests(writer, [guard for guard in others[2:] if guard.rank <= MODES])
+        fixed = [guard for guard in others[2:] if guard.rank > MODES]
+        text = ""
+        if sum(len(guard.rows) for guard in fixed) >= FEWEST:
+            text = self._write_identities(writer, [guard for guard in fixed if guard.rows])
+            fixed = [guard for guard in fixed if not guard.rows]
+        add_tests(writer, fixed)
         self._write_tensors(writer, [guard for guard in about_tensors if guard.rank != ARGUMENTS])
         writer.add(f"return [{', '.join(source.expression(writer) for source in inputs)}]")
         # The guards outlive the capture; the caller's tensors must not live as long.
         self._tensors.clear()
-        return writer.build(guarded=True), writer.text(guarded=True)
+        return writer.build(guarded=True), text + writer.text(guarded=True)
+
+    def _write_identities(self, writer: Writer, guards: list[Guard]) -> str:
+        """Ask identities natively and, where those differ, in a function of their own; gives its text."""
+        own = LazyWriter("hold_identities", "")
+        add_tests(own, guards)
+        own.add("return True")
+        self.rows = [row for guard in guards for row in guard.rows]
+        writer.namespace[NATIVELY] = bool
+        writer.add(f"if not ({NATIVELY}() or {writer.constant(own.build(guarded=True))}()): return None")
+        return own.text(guarded=True)
 
     def explain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The first guard that fails for these arguments, with what was expected and what is there."""

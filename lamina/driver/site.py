@@ -1,7 +1,8 @@
 """The compiled variants of one place where captures start, and how a call finds or makes its variant.
 
-An entry is one captured graph with its guards and the program made of it. Entries are tried in order of
-last use. Whatever cannot be compiled runs eagerly and leaves a remark.
+An entry is one captured graph with its guards and the program made of it. A module among the arguments is
+always a variant of its own: entries for the same modules are tried in order of last use. Whatever cannot be
+compiled runs eagerly and leaves a remark.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lamina.driver.sizes import Capture, compile_for_sizes, trace_with_history
 from lamina.driver.watch import Watch, counters, watch
 from lamina.errors import CompilerBug, LaminaError, Unsupported, UserError
 from lamina.options import Options
+from lamina.runtime.devices.cpu.identities import make_check
 
 GRADIENT_REASON = "gradients are needed: training is not compiled yet, the call runs eagerly"
 USERS_ERRORS = frozenset({"op-error", "raises"})
@@ -60,8 +62,6 @@ class Entry:
     compiled: Compiled | None
     reason: str = ""
     """Why this variant runs eagerly."""
-    modules: tuple[int, ...] = ()
-    """Identities of the modules among the arguments: a module is always a variant of its own."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,10 @@ class Site:
     """Takes what the place takes; gives the call's result."""
     subject: Any = None
     """The callable, at its beginning."""
-    entries: list[Entry] = field(default_factory=list)
+    variants: dict[tuple[int, ...], list[Entry]] = field(default_factory=dict)
+    """What was compiled, by the identities of the modules among the arguments; each list by last use."""
+    takes_modules: bool = False
+    """Whether any variant is for modules."""
     eager_calls: dict[Any, str] = field(default_factory=dict)
     """Kinds of calls that capture refused, with the reason."""
     failures: list[LaminaError] = field(default_factory=list)
@@ -90,18 +93,24 @@ class Site:
 
     def enter(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         """Run the variant whose guards hold, after compiling it where there is none yet."""
-        for position, entry in enumerate(self.entries):
+        modules = identify_modules(args, kwargs) if self.takes_modules else ()
+        for position, entry in enumerate(self.variants.get(modules, ())):
             inputs = entry.captured.match(args, kwargs)
             if inputs is not None:
                 if position:
-                    self._move_to_front(entry)
+                    self._put_in_front(entry, modules)
                 return self._run(entry, inputs, args, kwargs)
         return self._miss(args, kwargs)
 
-    def _move_to_front(self, entry: Entry) -> None:
+    @property
+    def entries(self) -> list[Entry]:
+        """All variants."""
+        return [entry for alike in self.variants.values() for entry in alike]
+
+    def _put_in_front(self, entry: Entry, modules: tuple[int, ...]) -> None:
         with self.lock:
-            if entry in self.entries:
-                self.entries = [entry, *(each for each in self.entries if each is not entry)]
+            others = [each for each in self.variants.get(modules, ()) if each is not entry]
+            self.variants[modules] = [entry, *others]
 
     def _run(self, entry: Entry, inputs: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
         compiled = entry.compiled
@@ -131,20 +140,26 @@ class Site:
             except LaminaError as error:
                 self._refuse(kind, error)
                 return self.run_eagerly(*args, **kwargs), None
-            entry.modules = modules
-            self.entries = [entry, *self.entries]
+            if entry.compiled is not None and self.settings.backend is None:
+                entry.captured.check_natively(make_check)
+            self._put_in_front(entry, modules)
+            self.takes_modules |= bool(modules)
         return self._run(entry, entry.captured.fetch_inputs(args, kwargs), args, kwargs)
 
     def _is_full(self, modules: tuple[int, ...]) -> bool:
-        alike = sum(entry.modules == modules for entry in self.entries)
-        return alike >= RECOMPILE_LIMIT or len(self.entries) >= ENTRY_LIMIT
+        return len(self.variants.get(modules, ())) >= RECOMPILE_LIMIT or len(self.entries) >= ENTRY_LIMIT
+
+    def _explain_miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The guard that failed of the variant last used, of those for the same modules if there are such."""
+        alike = self.variants.get(identify_modules(args, kwargs)) or self.entries
+        return alike[0].captured.explain_failure(args, kwargs)
 
     def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry:
         options = self.settings.options
         with watch(options) as watching:
-            if self.entries:
+            if self.variants:
                 counters.recompiles += 1
-                self.recompile_reasons.append(self.entries[0].captured.explain_failure(args, kwargs))
+                self.recompile_reasons.append(self._explain_miss(args, kwargs))
             with watching.stage("capture"):
                 captured = capture_or_replay(self.history, self.capture, args, kwargs, options)
             counters.breaks += captured.pause is not None
@@ -194,7 +209,7 @@ class Site:
         if self.is_limit_told:
             return
         self.is_limit_told = True
-        reason = self.entries[0].captured.explain_failure(args, kwargs)
+        reason = self._explain_miss(args, kwargs)
         warnings.warn(
             f"lamina: {self.name} has {len(self.entries)} compiled variants; others run eagerly. "
             f"Guard that failed: {reason}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lamina.capture.guards import GuardSet
+from lamina.capture.identities import rows_of_absence
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.sources import Attribute, Fixed, Item, Source
 
@@ -64,6 +65,12 @@ class ObjectRecords:
         else:
             self._add_absent(place, lambda writer: writer.read(f"{source.expression(writer)}.__dict__"), name)
 
+    def guard_no_attribute(self, source: Source, name: str) -> None:
+        """The object at `source` finds no attribute of that name, be it its own or its class's."""
+        self.guards.on_value(
+            source, f"no {name}", f"{name} unset", lambda _, text: f"not hasattr({text}, {name!r})"
+        )
+
     def guard_absent_key(self, source: Source, key: Any) -> None:
         self._add_absent(Item(source, key), source.expression, key)
 
@@ -74,6 +81,7 @@ class ObjectRecords:
                 place.describe(),
                 "absent",
                 lambda writer: f"{writer.constant(name)} not in {entries(writer)}",
+                rows=rows_of_absence(place),
             )
 
     def complete(self, state: ObjectState) -> dict[str, Value]:

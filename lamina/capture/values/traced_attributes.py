@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from lamina.capture.class_guards import guard_own_dict
 from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.sources import Attribute, ClassEntry, Field, Fixed, Global, Item, Source
 from lamina.capture.values import attributes
@@ -93,7 +94,10 @@ class TracedAttributes(TracedNames):
         if found is not None:
             return self.importer.bring(value, Attribute(found, name))
         is_trusted = is_trusted_module(owner.__module__)
-        return self.importer.bring(value, Attribute(Fixed(owner, owner.__qualname__), name), is_trusted)
+        source = Fixed(owner, owner.__qualname__)
+        if not is_trusted:
+            guard_own_dict(self.guards, source)
+        return self.importer.bring(value, Attribute(source, name), is_trusted)
 
     def _load_own_field(self, owner: types.FunctionType, source: Source, name: str) -> Value:
         """What every function has (`__defaults__`, ...), or the error that this one has no such attribute."""
@@ -171,6 +175,7 @@ class TracedAttributes(TracedNames):
                 raw = self.read_class_value(holder, name, raw)
         return attributes.bind_descriptor(self, raw, holder, name, owner, kind)
 
+            self.guards.identity(Attribute(state.source, table), entries)
     def _read_native_field(self, raw: Any, name: str, owner: Value, kind: type) -> Value:
         state = self.importer.states.get(id(owner))
         if state is None:

@@ -36,7 +36,8 @@ class TracedNames(World):
         self.entered: dict[int, types.FunctionType] = {}
         """Functions from outside that were called."""
         self.globals_written: dict[int, tuple[dict[str, Value], dict[str, Value]]] = {}
-        self.hook_tables: dict[int, Any] = {}
+        self.hook_tables: dict[int, tuple[dict[str, Any] | None, str, Any]] = {}
+        """Tables of hooks that were found empty, and where they lie."""
         self.defaults: dict[int, tuple[tuple[Value, ...], dict[str, Value]]] = {}
 
     def is_user_file(self, name: str) -> bool:

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from lamina.capture.class_guards import guard_classes, guard_objects
-from lamina.capture.guards import FLAGS, MODES
-from lamina.capture.machine.signals import Value, stop
+from lamina.capture import class_guards
+from lamina.capture.guards import MODES
+from lamina.capture.machine.signals import TracingStopped, Value, stop
 from lamina.capture.sources import Called, Field, Fixed
 from lamina.capture.values import calls, natives, reducing, scripted, sizes, torch_calls
 from lamina.capture.values.attribute_view import AttributeView
@@ -39,6 +39,13 @@ HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_back
 
 class TracingWorld(TracedAttributes):
     """One trace. Holds the graph, the guards, what came from outside and what was changed there."""
+SHARED_HOOK_TABLES = (
+    "_global_backward_pre_hooks",
+    "_global_backward_hooks",
+    "_global_forward_hooks",
+    "_global_forward_pre_hooks",
+)
+"""In torch.nn.modules.module, for all modules."""
 
     # operators
 
@@ -205,21 +212,13 @@ class TracingWorld(TracedAttributes):
 
     def has_hooks(self, module: Value) -> bool:
         """Whether calling `module` does more than its forward; guards the answer no."""
-        tables = [self.read_instance_raw(module, name) for name in HOOK_TABLES]
-        shared = torch.nn.modules.module
-        everywhere = [
-            getattr(shared, name)
-            for name in (
-                "_global_backward_pre_hooks",
-                "_global_backward_hooks",
-                "_global_forward_hooks",
-                "_global_forward_pre_hooks",
-            )
-        ]
-        for table in (*tables, *everywhere):
+        own = [(name, self.read_instance_raw(module, name)) for name in HOOK_TABLES]
+        shared = [(name, getattr(torch.nn.modules.module, name)) for name in SHARED_HOOK_TABLES]
+        entries = module.__dict__
+        for name, table in (*own, *shared):
             if table:
                 return True
-            self.hook_tables[id(table)] = table
+            self.hook_tables[id(table)] = (entries if entries.get(name) is table else None, name, table)
         return False
 
     def add_effect(self, function: Any, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> None:
@@ -238,14 +237,11 @@ class TracingWorld(TracedAttributes):
     def finish_guards(self) -> None:
         """Guards that no module got a hook, and on the classes that were met."""
         states, copies = self.importer.states.values(), self.importer.copies.values()
-        guard_objects(self.guards, states)
+        class_guards.guard_objects(self.guards, states)
         kinds = [type(state.owner) for state in states] + [type(record.original) for record in copies]
-        guard_classes(self.guards, [*self.importer.classes, *kinds], self.classes)
-        tables = tuple(self.hook_tables.values())
-        if tables:
-            self.guards.add(
-                FLAGS, "module hooks", "no hooks", lambda writer: f"not any({writer.constant(tables)})"
-            )
+        class_guards.guard_classes(self.guards, [*self.importer.classes, *kinds], self.classes)
+        if self.hook_tables:
+            class_guards.guard_hooks(self.guards, list(self.hook_tables.values()))
 
     def start_guards(self) -> None:
         """Guards on the thread-wide modes that every trace depends on."""
