@@ -26,6 +26,7 @@ from lamina.capture.values.outside import (
     is_bound_native,
 )
 from lamina.capture.values.sizes import NumberValue, SizeTuple
+from lamina.capture.values.subclasses import SubclassMethod, SubclassValue, as_kind
 from lamina.capture.values.tensor import TensorMethod, TensorValue
 from lamina.capture.values.walks import DICT_ITERATORS, SEQUENCE_ITERATORS, find_dict
 
@@ -78,6 +79,8 @@ class ValueRebuilder:
         state = importer.states.get(id(value))
         if state is not None:
             return str(state.source.expression(self.writer))
+        if kind is SubclassValue and value.source is not None:
+            return str(value.source.expression(self.writer))
         if kind is LargeDict or kind is OpaqueValue:
             return str(value.source.expression(self.writer))
         if kind is types.CellType:
@@ -154,6 +157,11 @@ class ValueRebuilder:
             return self.writer.fresh(
                 f"{self._name(kind)}({self.express(value.func)}, *{self.express(value.args)}, **{keywords})"
             )
+        if kind is SubclassValue:
+            given = f"{self.express(value.plain)}, {self._name(value.kind)}, {self.express(value.own)}"
+            return self.writer.fresh(f"{self._name(as_kind)}({given})")
+        if kind is SubclassMethod:
+            return self.writer.fresh(f"{self.express(value.owner)}.{value.__name__}")
         if kind is TensorMethod:
             return self.writer.fresh(f"{self.express(value.owner)}.{value.name}")
         if issubclass(kind, BaseException):

@@ -23,6 +23,7 @@ from lamina.capture.sources import Attribute, Field, Fixed, Item, Source
 from lamina.capture.values.attributes import find_in_type
 from lamina.capture.values.object_records import ObjectRecords, ObjectState
 from lamina.capture.values.opaque import OpaqueValue
+from lamina.capture.values.subclasses import SubclassValue, bring_subclass
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.trust import is_trusted_module
 from lamina.capture.values.walks import Walks
@@ -146,7 +147,7 @@ class Importer(ObjectRecords):
         self.states: dict[int, ObjectState] = {}
         self.copies: dict[int, ContainerCopy] = {}
         self.copy_ids: dict[int, ContainerCopy] = {}
-        self.tensors: dict[int, TensorValue] = {}
+        self.tensors: dict[int, TensorValue | SubclassValue] = {}
         self.tensor_sources: list[tuple[TensorValue, Source]] = []
         self.function_sources: dict[int, Source] = {}
         """Functions that are new objects in every call, and the paths to them."""
@@ -186,7 +187,7 @@ class Importer(ObjectRecords):
             return value
         if isinstance(value, torch.nn.Module):
             return self._bring_fixed_object(value, source)
-        if kind in (GeneratorValue, TensorValue, OpaqueValue):
+        if kind in (GeneratorValue, TensorValue, SubclassValue, OpaqueValue):
             return value
         if kind is types.CellType and not source.is_fixed:
             return self._bring_cell(value, source)
@@ -241,8 +242,8 @@ class Importer(ObjectRecords):
 
     def find_source(self, value: Value) -> Source | None:
         """Where a tensor, container or object of the program comes from, if from outside."""
-        if type(value) is TensorValue:
-            return value.source  # type: ignore[no-any-return]
+        if type(value) is TensorValue or type(value) is SubclassValue:
+            return value.source
         copied = self.copy_ids.get(id(value))
         if copied is not None:
             return copied.source
@@ -263,13 +264,15 @@ class Importer(ObjectRecords):
 
     # tensors
 
-    def _bring_tensor(self, tensor: torch.Tensor, source: Source) -> TensorValue:
+    def _bring_tensor(self, tensor: torch.Tensor, source: Source) -> TensorValue | SubclassValue:
         known = self.tensors.get(id(tensor))
         if known is not None:
             self._guard_alias(tensor, source)
             return known
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
-            stop("tensor-subclass", f"a tensor of class {type(tensor).__qualname__} cannot be captured")
+            brought = self.tensors[id(tensor)] = bring_subclass(self, tensor, source)
+            self._keep(tensor, source)
+            return brought
         if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
             stop("tensor-layout", f"a tensor of layout {tensor.layout} cannot be captured")
         if tensor.is_meta:

@@ -28,6 +28,7 @@ from lamina.capture.values.custom_functions import model_apply
 from lamina.capture.values.higher_order import HIGHER_ORDER_MODELS
 from lamina.capture.values.legacy_constructors import LEGACY_MODELS
 from lamina.capture.values.modes import MODE_MODELS
+from lamina.capture.values.subclasses import INTERCEPTION_MODELS, intercept
 from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue
 
 LEAF_PYTHON_MODULES = frozenset(
@@ -89,6 +90,9 @@ def is_entered_with(value: Value) -> bool:
 
 def record_leaf(world: Any, callee: Any, arguments: Arguments, keywords: Keywords) -> Value:
     """Record a call of a torch operation."""
+    intercepted = intercept(world, callee, arguments, keywords)
+    if intercepted is not MISSING:
+        return intercepted
     name = callee.__name__
     if is_tensor_method(callee) or getattr(callee, "__module__", None) == "torch._tensor":
         if not arguments or type(arguments[0]) is not TensorValue:
@@ -268,7 +272,7 @@ DYNAMO_ONLY = {
     "torch._dynamo.mutation_guard": ("GenerationTracker.tag",),
     "torch._dynamo.decorators": ("DynamoConfigPatchProxy.__enter__", "DynamoConfigPatchProxy.__exit__"),
 }
-"""What is for Dynamo alone, by module, since to import it would load torch's compiler: a tag that it has every
+"""What is for Dynamo alone, by module, since to import it would load torch's compiler: a tag that it has each
 new module of the process carry, once it was used; settings for a call, as exported programs make them."""
 
 
@@ -296,6 +300,7 @@ def collect_models() -> dict[Any, Model]:
         **HIGHER_ORDER_MODELS,
         **CHECK_MODELS,
         **MODE_MODELS,
+        **INTERCEPTION_MODELS,
         print: model_print,
         warnings.warn: record_effect(warnings.warn),
         torch._C._log_api_usage_once: answer(None),

@@ -14,6 +14,11 @@ from lamina.capture.values import attributes
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type
 from lamina.capture.values.opaque import OpaqueValue
+from lamina.capture.values.subclasses import (
+    SubclassValue,
+    load_subclass_attribute,
+    store_subclass_attribute,
+)
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.traced_names import TracedNames
 from lamina.capture.values.trust import is_trusted_module
@@ -38,6 +43,8 @@ class TracedAttributes(TracedNames):
         kind = type(owner)
         if kind is TensorValue:
             return self._load_tensor_attribute(owner, name)
+        if kind is SubclassValue:
+            return load_subclass_attribute(self, owner, name)
         if kind is OpaqueValue:
             owner.refuse()
         if kind is types.FunctionType:
@@ -204,6 +211,9 @@ class TracedAttributes(TracedNames):
                 stop("attribute", f"{name} of an object from outside is set")
             state.known[name] = value
             return
+        if type(owner) is SubclassValue:
+            store_subclass_attribute(owner, name, value)
+            return
         self._refuse_shared(owner, name)
         super().write_instance(owner, name, value)
 
@@ -222,7 +232,7 @@ class TracedAttributes(TracedNames):
         kind = type(owner)
         if kind is OpaqueValue:
             owner.refuse()
-        if kind is TensorValue:
+        if kind is TensorValue or kind is SubclassValue:
             stop("tensor-attribute", f"the attribute {name} of a tensor is set")
         made_here = id(owner) in self.functions or id(owner) in self.classes
         if (issubclass(kind, type) or kind in (types.FunctionType, types.ModuleType)) and not made_here:

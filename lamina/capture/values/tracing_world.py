@@ -15,13 +15,14 @@ from lamina.capture import class_guards
 from lamina.capture.guards import MODES
 from lamina.capture.machine.signals import TracingStopped, Value, stop
 from lamina.capture.sources import Called, Field, Fixed
-from lamina.capture.values import calls, natives, reducing, scripted, sizes, torch_calls
+from lamina.capture.values import calls, natives, reducing, scripted, sizes, subclasses, torch_calls
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type, is_native_type
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.operators import COMPARE
 from lamina.capture.values.outside import IMMUTABLE, LargeDict
 from lamina.capture.values.sizes import NumberValue, SizeTuple
+from lamina.capture.values.subclasses import SubclassValue
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.traced_attributes import TracedAttributes
 from lamina.capture.values.trust import is_trusted_module
@@ -39,6 +40,9 @@ HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_back
 
 class TracingWorld(TracedAttributes):
     """One trace. Holds the graph, the guards, what came from outside and what was changed there."""
+
+    interception_off = 0
+    """How many regions the program is in where classes of tensors do not intercept torch functions."""
 SHARED_HOOK_TABLES = (
     "_global_backward_pre_hooks",
     "_global_backward_hooks",
@@ -52,6 +56,8 @@ SHARED_HOOK_TABLES = (
     def apply_native(self, native: Any, *operands: Value) -> Value:
         if native in COMPARING and any(isinstance(operand, natives.CONTAINERS) for operand in operands):
             natives.check_plain(operands, native.__name__)
+        if type(operands[0]) is TensorValue and SubclassValue in map(type, operands):
+            return subclasses.apply_to_plain(self, native, *operands)
         if native is len and type(operands[0]) is TensorValue and operands[0].fake.dim():
             return self.builder.read_size(operands[0], 0)
         return native(*operands)
@@ -70,7 +76,7 @@ SHARED_HOOK_TABLES = (
 
     def type_of(self, value: Value) -> type:
         kind = type(value)
-        if kind is TensorValue or kind is NumberValue:
+        if kind is TensorValue or kind is NumberValue or kind is SubclassValue:
             return value.kind  # type: ignore[no-any-return]
         if kind is SizeTuple:
             return torch.Size
@@ -86,6 +92,8 @@ SHARED_HOOK_TABLES = (
             return isinstance(value.original, kind)
         if type(value) is NumberValue:
             return super().is_instance(value.kind(), kind)
+        if type(value) is SubclassValue:
+            return subclasses.is_instance(value, kind)
         if type(value) is SizeTuple:
             return isinstance(torch.Size(()), kind)
         if type(value) is not TensorValue:
@@ -165,6 +173,8 @@ SHARED_HOOK_TABLES = (
     def call_native(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
         if torch_calls.is_torch_builtin(callee) or torch_calls.is_tensor_method(callee):
             return torch_calls.record_leaf(self, callee, arguments, keywords)
+        if subclasses.is_tensor_getter(callee):
+            return self.load_attribute(arguments[0], callee.__self__.__name__)
         if isinstance(callee, functools._lru_cache_wrapper):
             return self._call_cached(callee, arguments, keywords)
         if hasattr(type(callee), "__machine_native__"):
