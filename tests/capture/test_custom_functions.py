@@ -89,7 +89,11 @@ def with_setup(x):
 
 
 def with_default(x):
-    return WithDefault.apply(x), WithDefault.apply(x, shift=1), WithDefault.apply(x, 3, 0)
+    return WithDefault.apply(x), WithDefault.apply(x, 3, 0)
+
+
+def with_keyword(x):
+    return WithDefault.apply(x, shift=1)
 
 
 def without_input(x):
@@ -124,6 +128,11 @@ def run(function, x):
         (add_in_place, True),
         (with_setup, True),
         (with_default, True),
+        pytest.param(
+            with_keyword,
+            True,
+            marks=pytest.mark.skipif(torch.__version__ < (2, 12), reason="eager's apply takes no keyword arguments"),
+        ),
         (without_input, False),
         (gives_input_with_setup, False),
     ],

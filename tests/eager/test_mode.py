@@ -18,8 +18,8 @@ from tests.eager.calls import make_call, overloads
 CALLS = 6
 MADE_OF_OTHERS = {"isfinite", "mvlgamma"}
 """Composites that are rules' business part by part."""
-STRICTER = {"where", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__"}
-"""Fakes refuse a condition of another dtype than bool, or bool shifts: such calls run eagerly."""
+STRICTER = {"hardtanh", "where", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__"}
+"""Fakes refuse a condition of another dtype than bool, bool shifts, bounds in the wrong order: such calls run eagerly."""
 SIZES = {"binary_cross_entropy", "_native_batch_norm_legit"}
 """Whose kernel asks more, or less, of its arguments than its shape rule does."""
 
