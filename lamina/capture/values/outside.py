@@ -61,8 +61,8 @@ BY_IDENTITY: tuple[type, ...] = (
     functools._lru_cache_wrapper,
     torch._ops.OpOverload,
     torch._ops.OpOverloadPacket,
-)
     torch._ops.HigherOrderOperator,
+)
 BOUND_NATIVE = (types.BuiltinFunctionType, types.MethodWrapperType)
 OPAQUE = (torch.Generator, torch.jit.ScriptFunction)
 LARGE = 256
