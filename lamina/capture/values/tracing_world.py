@@ -213,7 +213,7 @@ SHARED_HOOK_TABLES = (
 
     def record_mode(self, function: Any, arguments: tuple[Any, ...]) -> torch.fx.Node:
         """A node that switches a mode when the graph runs; it takes the place of one that it overrules."""
-        last = next(reversed(self.builder.graph.nodes), None)
+        last = next(iter(reversed(self.builder.graph.nodes)), None)
         if last is not None and last.target is function is torch._C._set_grad_enabled:
             self.builder.graph.erase_node(last)
         node = self.builder.graph.call_function(function, arguments)
