@@ -6,10 +6,9 @@ op on fakes is how tracing learns the metadata of results.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -63,17 +62,6 @@ def to_fakes(mode: FakeTensorMode, values: Sequence[Any]) -> list[Any]:
         to_fake(mode, value, is_alone=counts[storage_key(value)] == 1) if isinstance(value, Tensor) else value
         for value in values
     ]
-
-
-@contextmanager
-def quiet_fakes() -> Iterator[None]:
-    """Keep torch from logging the errors of shape rules: they are raised, or lead to an eager call."""
-    logger = logging.getLogger("torch._subclasses.fake_tensor")
-    was_disabled, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = was_disabled
 
 
 def below_autograd() -> AbstractContextManager[None]:

@@ -95,7 +95,7 @@ def guard_classes(guards: GuardSet, met: Iterable[type], made_here: Container[in
 
 def guard_subclasses(guards: GuardSet, kind: type) -> None:
     """The program asked for the classes derived from `kind`."""
-    found = kind.__subclasses__()
+    found: list[type] = kind.__subclasses__()
     guards.on_value(
         Fixed(kind, kind.__qualname__),
         "subclasses",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -27,6 +27,7 @@ from lamina.capture.sources import Argument, Fixed
 from lamina.capture.tensor_guards import has_shared_storage, share_memory
 from lamina.capture.values.tracing_world import TracingWorld
 from lamina.errors import Unsupported
+from lamina.eager.logs import quiet_fakes
 
 RECURSION_LIMIT = 20_000
 BREAK_ATTEMPTS = 6
@@ -63,7 +64,7 @@ class Attempt:
         self.world.builder.reads.refused = self.refused
         self.world.importer.walks.alone = self.alone
         point = None
-        with preserve_modes(self.world), deep_recursion():
+        with preserve_modes(self.world), quiet_fakes(), deep_recursion:
             self.world.start_guards()
             try:
                 result = run_program(self.world, self.start)
@@ -250,26 +251,39 @@ def describe_callable(function: Any) -> str:
 def preserve_modes(world: TracingWorld) -> Iterator[None]:
     """Leave thread-wide modes as they were, however tracing ends."""
     grad_mode = torch.is_grad_enabled()
-    # A shape error is eager's to report; torch would log it here as well.
-    fake_log = logging.getLogger("torch._subclasses.fake_tensor")
-    was_disabled, fake_log.disabled = fake_log.disabled, True
     try:
         yield
     finally:
-        fake_log.disabled = was_disabled
         world.modes.unwind()
         torch._C._set_grad_enabled(grad_mode)
 
 
-@contextlib.contextmanager
-def deep_recursion() -> Iterator[None]:
-    """A frame of the machine takes several of the interpreter's."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
+class DeepRecursion:
+    """A frame of the machine takes several of the interpreter's.
+
+    The limit is one for all threads: the first that traces raises it, the last takes it back.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.count = 0
+        self.limit = 0
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.count == 0:
+                self.limit = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self.limit, RECURSION_LIMIT))
+            self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.count -= 1
+            if self.count == 0:
+                sys.setrecursionlimit(self.limit)
+
+
+deep_recursion = DeepRecursion()
 
 
 def assemble(

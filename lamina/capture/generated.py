@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import linecache
 import re
-from collections import Counter
+import weakref
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
 _numbers = itertools.count()
+_dead: deque[str] = deque()
+"""Names of the files of functions that are gone."""
 
 SELF_EVIDENT = (int, str, bool, type(None))
 """Constants written literally; everything else gets a name in the function's namespace."""
@@ -131,8 +134,20 @@ def compile_function(name: str, text: str, namespace: dict[str, Any]) -> Callabl
 
     Cells of a closure would each be copied on every call, which costs more with hundreds of constants.
     """
+    forget_texts()
     file = f"<lamina {name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     exec(compile(text, file, "exec"), namespace)
-    function: Callable[..., Any] = namespace.pop(name)
-    return function
+    function: Any = namespace.pop(name)
+    # A traceback keeps the code alive, and so its lines.
+    weakref.finalize(function.__code__, _dead.append, file).atexit = False
+    return function  # type: ignore[no-any-return]
+
+
+def forget_texts() -> None:
+    """Drop the lines of functions that are gone.
+
+    Not as they go: that may be during a collection of garbage, while somebody walks through the lines.
+    """
+    while _dead:
+        linecache.cache.pop(_dead.popleft(), None)

@@ -20,8 +20,8 @@ MANY = 20_000
 _lock = threading.Lock()
 _depth = 0
 _was_enabled = False
-_looked_at = 0
-"""Entries of Python's cache of lines that were there last time: a dict keeps its order."""
+_looked_at = ""
+"""The newest entry of Python's cache of lines that was there last time and stayed: a dict keeps its order."""
 
 
 @contextlib.contextmanager
@@ -61,9 +61,13 @@ def forget_source_lines() -> None:
     """
     global _looked_at
     lines = linecache.cache
-    added = max(0, len(lines) - _looked_at)
-    for file in list(itertools.islice(reversed(lines), added)):
+    known = _looked_at
+    stayed = []
+    for file in itertools.takewhile(lambda file: file != known, reversed(list(lines))):
         entry = lines.get(file, ())
         if len(entry) == 4 and entry[1] is not None:
             lines.pop(file, None)
-    _looked_at = len(lines)
+        else:
+            stayed.append(file)
+    if stayed:
+        _looked_at = stayed[0]

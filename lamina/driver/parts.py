@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from lamina.autograd.fake import fake_mode_of, quiet_fakes, to_fakes
+from lamina.autograd.fake import fake_mode_of, to_fakes
 from lamina.capture.runtime_checks import Expected
 from lamina.driver.graph import Compiled, compile_graph
 from lamina.driver.open_sizes import OpenGraph
@@ -25,6 +25,7 @@ from lamina.driver.replay import write_replay
 from lamina.driver.scalars import as_scalars, scalar_inputs
 from lamina.driver.sizes import OpenPrograms
 from lamina.driver.watch import Watch, watch
+from lamina.eager.logs import quiet_fakes
 from lamina.errors import Unsupported
 from lamina.ir.core import UNKNOWN
 from lamina.ir.remarks import Remark

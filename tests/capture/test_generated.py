@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import linecache
+import traceback
+
 import pytest
 
-from lamina.capture.generated import LazyWriter
+from lamina.capture.generated import LazyWriter, Writer, compile_function
 
 
 def test_what_is_used_once_is_read_where_it_is_used():
@@ -40,3 +44,33 @@ def test_a_failed_read_gives_none():
     writer.add("return []")
     function = writer.build(guarded=True)
     assert function((1,), {}) is None and function((1, 2), {}) == []
+
+
+def write_raising():
+    writer = Writer("f", "value")
+    writer.add("return 1 // value")
+    return writer.build()
+
+
+def test_lines_stay_as_long_as_a_traceback_needs_them():
+    try:
+        write_raising()(0)
+    except ZeroDivisionError as error:
+        kept = error
+    forget_by_making_another()
+    assert "return 1 // value" in "".join(traceback.format_exception(kept))
+
+
+def test_lines_of_functions_that_are_gone_are_dropped():
+    function = write_raising()
+    file = function.__code__.co_filename
+    forget_by_making_another()
+    assert linecache.getline(file, 2) == "    return 1 // value\n"
+    del function
+    forget_by_making_another()
+    assert file not in linecache.cache
+
+
+def forget_by_making_another():
+    gc.collect()
+    compile_function("g", "def g(): pass\n", {})

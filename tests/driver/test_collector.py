@@ -71,3 +71,14 @@ def test_lines_of_files_are_forgotten_and_generated_text_is_kept(tmp_path: Path)
         assert linecache.getline(generated, 1) == "guard\n"
     finally:
         del linecache.cache[generated]
+
+
+def test_lines_are_looked_at_again_where_the_newest_are_gone(tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text("first\n")
+    linecache.cache["<lamina gone>"] = (5, None, ["gone\n"], "<lamina gone>")
+    tidy()
+    del linecache.cache["<lamina gone>"]
+    assert linecache.getline(str(file), 1) == "first\n"
+    tidy()
+    assert str(file) not in linecache.cache
