@@ -17,7 +17,7 @@ import torch.fx
 from lamina.capture.fake import print_expression, raw_expression
 from lamina.capture.machine.signals import stop
 from lamina.capture.noting_mode import MASKS, NotingMode
-from lamina.capture.runtime_checks import require, require_layout, require_sizes
+from lamina.capture.runtime_checks import require, require_layout, require_outcome, require_sizes
 from lamina.capture.values.sizes import NumberValue, PendingCall, SizeTuple, combine
 from lamina.capture.values.tensor import TensorValue, refuse_value
 from lamina.capture.values.unknown import Unknown
@@ -47,6 +47,8 @@ class Reads:
         self._numbers: dict[str, NumberValue] = {}
         """The number that a symbol was made for."""
         self._checks: list[torch.fx.Node] = []
+        self._decided: set[int] = set()
+        """Reads for conditions that the graph checks."""
         self._stated: set[Any] = set()
         """What the program's own checks say."""
 
@@ -213,13 +215,22 @@ class Reads:
             if not expect_true(symbol):
                 stop("raises", f"a check of the program fails: {message}")
 
+    def require_outcome(self, condition: TensorValue | NumberValue, outcome: bool) -> None:
+        """The program goes on only where a condition is `outcome`, else it raises."""
+        if type(condition) is TensorValue:
+            condition = self.read_number(condition, "a branch on a tensor")
+        self._decided |= self.find_behind(condition)
+        node = self.builder.create_node("call_function", require_outcome, (condition, outcome), {})
+        self.note_check(node)
+
     def finish(self) -> None:
         """What the shape rules assumed is checked at the graph's end."""
         for condition in self._list_assumed():
             self._add_size_check(condition)
         # A failed check means another run, in eager; that must find the inputs as they were.
         if self._checks and any(value.is_mutated() for value in self.builder.inputs):
-            self.give_up((), "sizes that depend on values are checked in a graph that writes to an input")
+            self.needed |= self._decided
+            self.give_up((), "values of tensors are checked in a graph that writes to an input")
 
     def drop_unused(self) -> None:
         """Reads that nobody uses go."""

@@ -5,6 +5,7 @@ Nodes without a result:
     require_sizes("u0 == u1", ("u0", "u1"), size, size_1)     what the shape rules took for granted
     require_layout(x, (0, 1))                                 `x` lies in memory as on fakes
     require("RuntimeError", condition, message)               the program's own torch._check
+    require_outcome(number, True)                             the program raises where it is false
 
 And of each result (`Expected`) that it has the rank and the sizes that its fake has: torch's shape rules take
 a size that they do not know to be neither 0 nor 1.
@@ -29,6 +30,12 @@ def require(error: str, holds: bool, message: str) -> None:
     """`torch._check` with the error class of that name."""
     if not holds:
         raise getattr(builtins, error)(message)
+
+
+def require_outcome(condition: Any, outcome: bool) -> None:
+    """A condition by which the program branches is `outcome`: the other branch raises."""
+    if bool(condition) is not outcome:
+        raise RuntimeError(f"a condition of the program is not {outcome}")
 
 
 def require_layout(tensor: torch.Tensor, order: tuple[int, ...]) -> None:

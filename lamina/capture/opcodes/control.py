@@ -8,7 +8,8 @@ from typing import Any
 from lamina.capture.machine.code import Handler, Instruction
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.generators import GeneratorValue
-from lamina.capture.machine.signals import MISSING, RETURNED, YIELDED, stop
+from lamina.capture.machine.raising import find_way_around
+from lamina.capture.machine.signals import MISSING, RETURNED, YIELDED, Value, stop
 from lamina.capture.values.attributes import find_in_type
 
 KEEPS_ITERATOR = sys.version_info >= (3, 12)
@@ -20,14 +21,29 @@ def jump(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     return None
 
 
+def decide(machine: Any, frame: Frame, index: int, condition: Value) -> bool:
+    """The truth of a condition by which the instruction at `index` jumps.
+
+    Where only a run can tell and one way raises, the other is taken, and the run checks it.
+    """
+    if condition is True or condition is False:
+        return condition
+    if machine.world.is_open(condition):
+        outcome = find_way_around(frame.decoded, index)
+        if outcome is not None:
+            machine.world.require_outcome(condition, outcome)
+            return outcome
+    return machine.world.truth(condition)  # type: ignore[no-any-return]
+
+
 def jump_if_false(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    if not machine.world.truth(frame.stack.pop()):
+    if not decide(machine, frame, frame.position - 1, frame.stack.pop()):
         frame.position = instruction.target
     return None
 
 
 def jump_if_true(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    if machine.world.truth(frame.stack.pop()):
+    if decide(machine, frame, frame.position - 1, frame.stack.pop()):
         frame.position = instruction.target
     return None
 

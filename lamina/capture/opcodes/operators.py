@@ -9,6 +9,7 @@ from typing import Any
 
 from lamina.capture.machine.code import Handler, Instruction
 from lamina.capture.machine.frame import Frame
+from lamina.capture.opcodes.control import decide
 from lamina.capture.values import operators
 
 BINARY_SYMBOLS: tuple[str, ...] = tuple(symbol for _, symbol in opcode._nb_ops)  # type: ignore[attr-defined]
@@ -34,7 +35,8 @@ def unary_not(machine: Any, frame: Frame, instruction: Instruction) -> int | Non
 
 
 def to_bool(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    frame.stack[-1] = machine.world.truth(frame.stack[-1])
+    # The jump behind it decides by this.
+    frame.stack[-1] = decide(machine, frame, frame.position, frame.stack[-1])
     return None
 
 
@@ -47,7 +49,7 @@ def compare_op(machine: Any, frame: Frame, instruction: Instruction) -> int | No
         symbol = instruction.argval
         as_bool = False
     result = machine.world.compare(symbol, frame.stack[-1], right)
-    frame.stack[-1] = machine.world.truth(result) if as_bool else result
+    frame.stack[-1] = decide(machine, frame, frame.position, result) if as_bool else result
     return None
 
 

@@ -34,6 +34,8 @@ from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorVal
 LEAF_PYTHON_MODULES = frozenset(
     {"torch.nn.functional", "torch.functional", "torch._tensor", "torch.special", "torch.linalg", "torch.fft"}
 )
+DECIDING = frozenset({"gaussian_nll_loss"})
+"""Functions of these that branch on values of tensors."""
 OP_OWNERS = (
     "torch._C._nn",
     "torch._C._linalg",
@@ -74,7 +76,7 @@ def has_native_objects(operator: Any) -> bool:
 
 def is_leaf_function(function: types.FunctionType, arguments: Arguments, keywords: Keywords) -> bool:
     """Whether a Python function of torch's is recorded whole instead of being entered."""
-    if function.__module__ not in LEAF_PYTHON_MODULES:
+    if function.__module__ not in LEAF_PYTHON_MODULES or function.__name__ in DECIDING:
         return False
     return not any(is_entered_with(value) for value in (*arguments, *keywords.values()))
 

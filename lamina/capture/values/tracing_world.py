@@ -91,6 +91,12 @@ SHARED_HOOK_TABLES = (
         if type(value) is OpaqueValue:
             return isinstance(value.original, kind)
         if type(value) is NumberValue:
+    def is_open(self, condition: Value) -> bool:
+        return type(condition) is TensorValue or sizes.is_unknown(condition)
+
+    def require_outcome(self, condition: Value, outcome: bool) -> None:
+        self.builder.reads.require_outcome(condition, outcome)
+
             return super().is_instance(value.kind(), kind)
         if type(value) is SubclassValue:
             return subclasses.is_instance(value, kind)

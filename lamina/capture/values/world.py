@@ -181,6 +181,14 @@ class World:
         return operators.get_item(self, container, key)
 
     def set_item(self, container: Value, key: Value, value: Value) -> None:
+    def is_open(self, condition: Value) -> bool:
+        """Whether only a run of the program knows if `condition` is true."""
+        return False
+
+    def require_outcome(self, condition: Value, outcome: bool) -> None:
+        """Have the run check that an open condition is `outcome`."""
+        raise NotImplementedError
+
         operators.set_item(self, container, key, value)
 
     def delete_item(self, container: Value, key: Value) -> None:
