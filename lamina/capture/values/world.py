@@ -177,10 +177,6 @@ class World:
     def truth(self, value: Value) -> bool:
         return operators.truth(self, value)
 
-    def get_item(self, container: Value, key: Value) -> Value:
-        return operators.get_item(self, container, key)
-
-    def set_item(self, container: Value, key: Value, value: Value) -> None:
     def is_open(self, condition: Value) -> bool:
         """Whether only a run of the program knows if `condition` is true."""
         return False
@@ -189,6 +185,10 @@ class World:
         """Have the run check that an open condition is `outcome`."""
         raise NotImplementedError
 
+    def get_item(self, container: Value, key: Value) -> Value:
+        return operators.get_item(self, container, key)
+
+    def set_item(self, container: Value, key: Value, value: Value) -> None:
         operators.set_item(self, container, key, value)
 
     def delete_item(self, container: Value, key: Value) -> None:
