@@ -7,6 +7,7 @@ that says why. Programs of sizes not used lately are dropped; what they were bou
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +15,10 @@ from lamina.capture import Captured
 from lamina.capture.dynamic import SizeHistory, remembering
 from lamina.driver.graph import Compiled
 from lamina.driver.open_sizes import OpenGraph, OpenProgram
+from lamina.driver.replay import write_replay
 from lamina.driver.scalars import as_scalars, scalar_inputs
 from lamina.driver.watch import Watch, watch
-from lamina.errors import CompilerBug, LaminaError, Place, SourceLocation, Unsupported
+from lamina.errors import CompilerBug, Place, SourceLocation, Unsupported, UserError
 from lamina.ir.core import UNKNOWN, Location
 from lamina.ir.remarks import Remark
 from lamina.options import Options
@@ -165,11 +167,14 @@ class OpenPrograms:
             if not program.holds(inputs):
                 raise CompilerBug("a program does not hold for the sizes that it was made for")
             bound = program.bind(inputs, watching)
-        except LaminaError as error:
+        except (Unsupported, UserError) as error:
             self._refuse(error.location, error.message)
             return None
         except Exception as error:
-            self._refuse(None, f"{type(error).__name__}: {error}")
+            bug = write_replay(error, self._graph.graph, {}, self._graph.options)
+            text = f"lamina: {bug.message}; each set of sizes is compiled by itself. {bug.replay_folder}"
+            warnings.warn(text, stacklevel=2)
+            self._refuse(None, bug.message)
             return None
         self._programs.append(program)
         return bound

@@ -207,6 +207,18 @@ def test_a_graph_that_needs_a_size_says_so() -> None:
     assert remark["file"] == __file__
 
 
+@pytest.mark.filterwarnings("default:lamina. compiling failed")
+def test_a_bug_is_seen_and_each_set_of_sizes_is_compiled_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(graph: OpenGraph, inputs: object, watch: object) -> None:
+        raise IndexError("a mistake of ours")
+
+    monkeypatch.setattr(OpenGraph, "compile", fail)
+    compiled = lamina.compile(lambda x: torch.tanh(x) * 0.5918, dynamic=True)
+    with pytest.warns(UserWarning, match="IndexError: a mistake of ours; each set of sizes"):
+        torch.testing.assert_close(compiled(torch.ones(3)), torch.tanh(torch.ones(3)) * 0.5918)
+    torch.testing.assert_close(compiled(torch.ones(4)), torch.tanh(torch.ones(4)) * 0.5918)
+
+
 MODELS = """
 import sys, torch, lamina
 function = lamina.compile(lambda x, w: torch.softmax(torch.relu(x @ w)[1:] * 2, -1), dynamic=True)

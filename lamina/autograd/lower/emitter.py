@@ -15,7 +15,7 @@ from lamina.ir import types
 from lamina.ir.attributes import UNIT, DenseElementsAttr, IntegerAttr, integers
 from lamina.ir.core import Builder, Value
 from lamina.ir.ops.arith import CMPF, CMPI
-from lamina.ir.sizes import SymbolicSize
+from lamina.ir.sizes import SymbolicSize, is_known_equal
 from lamina.ir.types import ScalarType, TensorType
 
 
@@ -201,7 +201,7 @@ class Emitter:
     def slice(self, value: Value, dim: int, start: int, size: int, step: int = 1) -> Value:
         """`size` elements of `dim` from `start`."""
         source = shape_of(value)
-        if start == 0 and size == source[dim] and step == 1:
+        if start == 0 and is_known_equal(size, source[dim]) and step == 1:
             return value
         shape = tuple(size if k == dim else n for k, n in enumerate(source))
         attributes = {
