@@ -57,6 +57,8 @@ def dispatch(
     run: Any, func: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """`run(func, types, args, kwargs)`, a fake mode's own dispatch, corrected."""
+    if func is aten.linalg_vector_norm.default:
+        args = _count_dimensions_from_the_front(args)
     result = run(func, types, args, kwargs)
     if not isinstance(func, torch._ops.OpOverload):
         return result
@@ -73,6 +75,15 @@ def dispatch(
         kind: Any = type(result)
         return kind._make(items) if hasattr(kind, "_make") else kind(items)
     return result
+
+
+def _count_dimensions_from_the_front(args: Sequence[Any]) -> Sequence[Any]:
+    """The arguments of a vector norm. torch 2.11's rule keeps a dimension of size 1 counted from the end."""
+    if len(args) < 3 or not args[2]:
+        return args
+    rank = args[0].dim()
+    dims = [dim + rank if -rank <= dim < 0 else dim for dim in args[2]]
+    return (*args[:2], dims, *args[3:])
 
 
 def _correct(run: Any, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: FakeTensor) -> Any:

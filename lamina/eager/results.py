@@ -213,14 +213,6 @@ def _pixel_unshuffle(args: Arguments, result: Tensor) -> Ints | None:
     return _like_first(args, result)
 
 
-def _vector_norm(args: Arguments, result: Tensor) -> Ints | None:
-    """torch 2.11's shape rule keeps a dimension of size 1 that is counted from the end."""
-    value, _, dims, keep, *_ = (*args, *(None, None, False)[len(args) - 1 :])
-    if dims and not keep and result.dim() != value.dim() - len(dims):
-        raise WrongShapeRuleError("torch's shape rule for linalg_vector_norm keeps a dimension")
-    return None
-
-
 def _view(args: Arguments, result: Tensor) -> Ints | None:
     return view_strides(layout_of(args[0]), tuple(result.shape))
 
@@ -266,7 +258,6 @@ BY_NAME: Mapping[str, Rule] = {
     "huber_loss": _huber_loss,
     "isinf": _isinf,
     "ldexp": _ldexp,
-    "linalg_vector_norm": _vector_norm,
     "mse_loss": _elementwise,
     "native_dropout_backward": _elementwise,
     "nll_loss2d_forward": _contiguous_unless_reduced,
