@@ -99,9 +99,11 @@ def read_peak_memory() -> int:
 
 
 def describe(error: BaseException) -> str:
-    """One line for the table: the kind of error and the start of its message."""
+    """One line for the table: the kind of the error, or of its cause, and the start of the message."""
+    while error.__cause__ is not None:
+        error = error.__cause__
     if isinstance(error, ModuleNotFoundError):
-        return f"not installed: {error.name}"
+        return f"not installed: {error.name} (pip install -r requirements/bench.txt)"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:160]
 

@@ -15,6 +15,7 @@ from bench.measure import Plan
 from bench.peers import PEERS
 from bench.process import Worker
 from bench.results import Cell, Results
+from bench.worker import describe
 from bench.workloads import get
 
 QUICK = Plan(threads=1, rounds=2, round_seconds=0.02)
@@ -120,3 +121,17 @@ def test_errors_are_relative_to_the_largest_result() -> None:
     assert largest_error(torch.tensor([10.0, 0.1]), reference) == pytest.approx(0.01)
     with pytest.raises(RuntimeError, match="results have shapes"):
         largest_error(torch.zeros(3), reference)
+
+
+def test_a_reason_is_the_cause_and_says_what_to_do() -> None:
+    def fail() -> None:
+        try:
+            raise ValueError("a size is missing\nand more")
+        except ValueError as error:
+            raise RuntimeError("export failed") from error
+
+    with pytest.raises(RuntimeError) as failure:
+        fail()
+    assert describe(failure.value) == "ValueError: a size is missing"
+    missing = ModuleNotFoundError("No module named 'openvino'", name="openvino")
+    assert describe(missing) == "not installed: openvino (pip install -r requirements/bench.txt)"
