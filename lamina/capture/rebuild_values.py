@@ -16,6 +16,7 @@ from lamina.capture.machine.signals import Value, stop
 from lamina.capture.side_effects import is_changed
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import IMMUTABLE_TYPE
+from lamina.capture.values.iteration import MachineCallable, MachineIterable
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.outside import (
     BOUND_NATIVE,
@@ -28,9 +29,17 @@ from lamina.capture.values.outside import (
 from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.subclasses import SubclassMethod, SubclassValue, as_kind
 from lamina.capture.values.tensor import TensorMethod, TensorValue
-from lamina.capture.values.walks import DICT_ITERATORS, SEQUENCE_ITERATORS, find_dict
+from lamina.capture.values.walks import (
+    APPLYING,
+    DICT_ITERATORS,
+    JOINING,
+    SEQUENCE_ITERATORS,
+    Waiting,
+    describe_iterator,
+    find_dict,
+)
 
-NATIVE_ITERATORS: tuple[type, ...] = (*SEQUENCE_ITERATORS, enumerate, zip, reversed)
+NATIVE_ITERATORS: tuple[type, ...] = (*SEQUENCE_ITERATORS, *JOINING, *APPLYING, reversed)
 """Iterators that tell exactly where they stand."""
 NATIVE_MAKER = types.BuiltinFunctionType
 REBUILT_BASES: tuple[type, ...] = (collections.OrderedDict, dict, list, set, tuple, object)
@@ -99,6 +108,10 @@ class ValueRebuilder:
             return self.writer.constant(value)
         if kind is AttributeView:
             return self.writer.read(f"{value.state.source.expression(self.writer)}.__dict__")
+        if kind is MachineCallable:
+            return self.express(value.function)
+        if kind is MachineIterable:
+            return self.express(value.iterable)
         if kind in NATIVE_ITERATORS:
             return self._express_iterator(value, kind)
         if kind in DICT_ITERATORS:
@@ -274,12 +287,15 @@ class ValueRebuilder:
 
     def _express_iterator(self, value: Any, kind: type) -> str:
         """A native iterator in progress, from what it says of itself."""
-        maker, arguments, *state = value.__reduce__()
+        maker, arguments, state = describe_iterator(value)
+        if any(type(argument) is Waiting for argument in arguments):
+            self.unbuilt = value
+            stop("iterator-result", "a chain that asks for what it walks over leaves the compiled function")
         made = ", ".join(self.express(argument) for argument in arguments)
         name = self.writer.fresh(f"{self._name(maker)}({made})")
-        if state and state[0] is not None:
+        if state is not None:
             # A position must lie within the list, which may get longer by what is written to it.
-            self.late.append(f"{name}.__setstate__({self.express(state[0])})")
+            self.late.append(f"{name}.__setstate__({self.express(state)})")
         return name
 
     def _express_dict_iterator(self, value: Any, kind: type) -> str:

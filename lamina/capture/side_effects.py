@@ -91,8 +91,9 @@ def collect_side_effects(world: Any) -> SideEffects:
     for entries, names in world.globals_written.values():
         effects.globals += [(entries, name, value) for name, value in names.items()]
     effects.cells = list(world.cell_writes.values())
-    effects.walks = [walk for walk in world.importer.walks.started.values() if walk.steps]
-    for walk in effects.walks:
+    walked = [walk for walk in world.importer.walks.started.values() if walk.steps]
+    effects.walks = [walk for walk in walked if not walk.applies]
+    for walk in walked:
         copies = [world.importer.copy_ids.get(id(each)) for each in walk.over]
         if any(record is not None and is_changed(record) for record in copies):
             stop("iterator-argument", "what an iterator from outside walks over is changed")

@@ -131,7 +131,84 @@ def changed_before_the_break(x, values):
     return x, values
 
 
+def mapped(x, values):
+    called = []
+
+    def scale(value):
+        called.append(len(called))
+        return value * len(called)
+
+    for index, value in enumerate(values):
+        x = x + value * index
+    for value in map(scale, values):
+        x = x + value
+        if len(called) == 2:
+            lamina.graph_break()
+    return x, called
+
+
+def filtered_pairs(x, values):
+    asked = []
+
+    def is_wanted(pair):
+        asked.append(pair[0])
+        return pair[0] != 1
+
+    for index, value in filter(is_wanted, enumerate(values)):
+        x = x + value * index
+        if index == 2:
+            lamina.graph_break()
+    return x, asked
+
+
+def mapped_and_held(x, values):
+    inner = iter(values)
+    outer = map(torch.mul, inner, itertools.count(2))
+    for value in outer:
+        x = x + value
+        if x.dim() == 1:
+            lamina.graph_break()
+        break
+    x = x - next(inner)
+    for value in outer:
+        x = x * 0.5 + value
+    return x, list(inner)
+
+
+def chained(x, values):
+    for value in itertools.chain(values[:2], tuple(values[1:]), iter(values)):
+        x = x + value
+        if value is values[1]:
+            lamina.graph_break()
+    for value in itertools.islice(values, 1, None, 2):
+        lamina.graph_break()
+        x = x * value
+    return x
+
+
+def starred(x, values):
+    for value in itertools.starmap(torch.add, zip(values, values[::-1], strict=True)):
+        x = x + value
+        if x.dim() == 1:
+            lamina.graph_break()
+    return x, list(itertools.filterfalse(None, [0, 1]))
+
+
+def gathered(x, values):
+    for value in itertools.chain.from_iterable([values, values[:1]]):
+        x = x + value
+        if value is values[1]:
+            lamina.graph_break()
+    return x
+
+
 PROGRAMS = [
+    mapped,
+    filtered_pairs,
+    mapped_and_held,
+    chained,
+    starred,
+    gathered,
     in_round,
     in_two_zips,
     over_a_dict,
@@ -165,7 +242,9 @@ def test_broken_everywhere(program, every):
     check(program.__name__, got, program(torch.ones(3), tensors(4)))
 
 
-@pytest.mark.parametrize("program", [in_round, in_two_zips, nested], ids=lambda program: program.__name__)
+@pytest.mark.parametrize(
+    "program", [in_round, in_two_zips, nested, mapped, filtered_pairs], ids=lambda program: program.__name__
+)
 def test_the_rest_of_a_loop_is_one_graph(program):
     lamina.reset()
     fast = lamina.compile(program)
@@ -201,6 +280,10 @@ MAKERS = {
     "range": lambda: iter(range(2, 12, 2)),
     "reversed": lambda: reversed(tensors(5)),
     "map": lambda: map(torch.neg, tensors(5)),
+    "filter": lambda: filter(torch.is_tensor, tensors(5)),
+    "map of enumerate": lambda: map(tuple, enumerate(tensors(5))),
+    "islice": lambda: itertools.islice(tensors(7), 1, 6, 2),
+    "starmap": lambda: itertools.starmap(torch.add, zip(tensors(4), tensors(3), strict=False)),
     "generator": lambda: (value * 2 for value in tensors(5)),
     "deque": lambda: iter(collections.deque(tensors(5))),
     "chain": lambda: itertools.chain(tensors(2), tensors(3)),
@@ -238,7 +321,8 @@ def random_program(seed):
     state = random.Random(seed)
     lines = ["def program(x, values):", "    seen, table = [], dict(enumerate(values))"]
     sources = ("iter(values)", "enumerate(values, 2)", "zip(values, range(3))", "iter(table.items())",
-               "zip(a, values)", "enumerate(a)", "reversed(values)", "iter(range(4))")  # fmt: skip
+               "zip(a, values)", "enumerate(a)", "reversed(values)", "iter(range(4))", "map(torch.neg, a)",
+               "map(torch.neg, values)", "filter(torch.is_tensor, a)", "map(max, [0, 1], [2, 3])")  # fmt: skip
     lines += ["    a = iter(values)", f"    b = {state.choice(sources)}", f"    c = {state.choice(sources)}"]
     for _ in range(state.randrange(3, 7)):
         name = state.choice("aabbc")
@@ -262,7 +346,7 @@ def random_program(seed):
 
 def check_random_program(seed):
     text = random_program(seed)
-    entries = {"lamina": lamina, "first_of": first_of}
+    entries = {"lamina": lamina, "torch": torch, "first_of": first_of}
     exec(compile(text, f"<walks {seed}>", "exec"), entries)
     program = entries["program"]
     fast = lamina.compile(program)

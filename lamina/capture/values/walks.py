@@ -5,13 +5,16 @@
                          advances the real one, which others may hold, as often
 
 Where the walk does not come to its end in one trace, the iterator is better left alone: each round takes one
-break and all rounds share their graphs. Only iterators whose state is known exactly, and whose steps run no
-code of the program's, are walked.
+break and all rounds share their graphs. Only iterators whose state is known exactly are walked. To advance a
+`map` or `filter` would call its function once more: it has no state of its own, and what it takes from is
+advanced instead.
 """
 
 from __future__ import annotations
 
 import gc
+import itertools
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,6 +39,17 @@ DICT_ITERATORS: dict[type, str] = {
     type(iter({}.items())): "items",
 }
 """Iterators over dicts, and the method that makes each."""
+TELLS_STATE = sys.version_info < (3, 12)
+"""Whether the iterators of itertools say how to make them again without a warning."""
+APPLYING: tuple[type, ...] = (map, filter)
+"""Iterators that call a function on what they take from others."""
+JOINING: tuple[type, ...] = (enumerate, zip)
+"""Iterators that take from others and run no code of the program's."""
+if TELLS_STATE:
+    APPLYING += (itertools.starmap, itertools.filterfalse)
+    JOINING += (itertools.chain, itertools.islice)
+CONTAINERS = (list, tuple, range, str)
+"""What a chain may come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +79,62 @@ def read_parts(iterator: Any) -> tuple[Any, ...]:
     """What an iterator walks over; of an exhausted one, something empty."""
     if type(iterator) in DICT_ITERATORS:
         return (find_dict(iterator),)
-    parts: tuple[Any, ...] = iterator.__reduce__()[1]
-    return parts[:1] if type(iterator) is enumerate else parts
+    return take_apart(iterator)[0]
 
 
 def read_position(iterator: Any) -> Any:
     """Where an iterator stands, apart from what it walks over."""
-    kind = type(iterator)
-    if kind in DICT_ITERATORS:
+    if type(iterator) in DICT_ITERATORS:
         return len(find_dict(iterator)) - iterator.__length_hint__()
-    reduced = iterator.__reduce__()
-    return reduced[1][1] if kind is enumerate else reduced[2:]
+    return take_apart(iterator)[1]
+
+
+def take_apart(iterator: Any) -> tuple[tuple[Any, ...], Any]:
+    """What an iterator walks over, and where it stands."""
+    kind = type(iterator)
+    _, arguments, *state = iterator.__reduce__()
+    if kind is enumerate:
+        return arguments[:1], arguments[1]
+    if kind is itertools.chain:
+        waiting, *active = state[0] if state else ((),)
+        return (*active, *list_waiting(waiting)), None
+    if kind is itertools.islice:
+        inner, *bounds = arguments
+        start, stop, step = bounds if len(bounds) == 3 else (0, bounds[0], 1)
+        done = state[0] if state else 0
+        return (inner,), (start - done, None if stop is None else stop - done, step)
+    return arguments, tuple(state)
+
+
+def list_waiting(iterator: Any) -> tuple[Any, ...]:
+    """What a chain has not come to yet, if it was given one by one; else the iterator that gives it."""
+    if type(iterator) is not type(iter(())):
+        return () if iterator == () else (Waiting(iterator),)
+    reduced: Any = iterator.__reduce__()
+    _, (given,), *position = reduced
+    return tuple(given[position[0] if position else 0 :])
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Iterables that a chain asks for when it comes to them: their iterator is not looked into."""
+
+    iterator: Any
+
+
+def describe_iterator(iterator: Any) -> tuple[Any, tuple[Any, ...], Any]:
+    """A callable and arguments that make an iterator like this one, and the state to set it to, or None.
+
+    One of the arguments is a `Waiting` where it cannot be made.
+    """
+    kind = type(iterator)
+    if kind is itertools.chain:
+        return kind, read_parts(iterator), None
+    if kind is itertools.islice:
+        parts, bounds = take_apart(iterator)
+        return kind, (*parts, *bounds), None
+    maker, arguments, *state = iterator.__reduce__()
+    return maker, arguments, state[0] if state else None
 
 
 def find_dict(iterator: Any) -> dict[Any, Any]:
@@ -96,6 +155,8 @@ class Walk:
     inner: Iterator[Any]
     source: Source
     over: list[Any]
+    applies: bool
+    """Whether what it takes from is advanced in its place."""
     steps: int = 0
 
     def __next__(self) -> Any:
@@ -124,7 +185,7 @@ class Walks:
         inner = self._copy(value, source, over)
         if inner is None:
             return None
-        walk = self.started[id(value)] = Walk(inner, source, over)
+        walk = self.started[id(value)] = Walk(inner, source, over, type(value) in APPLYING)
         return walk
 
     def walked(self) -> frozenset[Any]:
@@ -139,7 +200,9 @@ class Walks:
 
     def _copy(self, value: Any, source: Source, over: list[Any]) -> Iterator[Any] | None:
         kind = type(value)
-        if kind is enumerate or kind is zip:
+        if kind in APPLYING:
+            return self._copy_applied(value, source)
+        if kind in JOINING:
             return self._copy_joined(value, source, over)
         if kind not in SEQUENCE_ITERATORS and kind not in DICT_ITERATORS:
             return None
@@ -159,29 +222,57 @@ class Walks:
             walked.__setstate__(position[0])
         return cast(Iterator[Any], walked)
 
+    def _copy_applied(self, value: Any, source: Source) -> Iterator[Any]:
+        """The function in the machine, over iterators that are walked by themselves."""
+        parts = read_parts(value)
+        self._guard_count(source, len(parts))
+        brought = [self.importer.bring(each, Part(source, index)) for index, each in enumerate(parts)]
+        made: Iterator[Any] = self.importer.world.call(type(value), tuple(brought), {})
+        return made
+
     def _copy_joined(self, value: Any, source: Source, over: list[Any]) -> Iterator[Any] | None:
         self.importer.guards.kind(source, type(value))
         position = read_position(value)
         self._guard_position(source, position)
+        parts = read_parts(value)
+        self._guard_count(source, len(parts))
         inner = []
-        for index, each in enumerate(read_parts(value)):
-            if id(each) in self.importer.opaque or id(each) in self.inside:
-                return None
-            part = Part(source, index)
-            self.importer.guards.kind(part, type(each))
-            self.inside.add(id(each))
-            copied = self._copy(each, part, over)
+        for index, each in enumerate(parts):
+            copied = self._copy_part(each, Part(source, index), over)
             if copied is None:
                 return None
             inner.append(copied)
         if type(value) is enumerate:
             return enumerate(inner[0], position)
+        if type(value) is itertools.chain:
+            return itertools.chain(*inner)
+        if type(value) is itertools.islice:
+            return itertools.islice(inner[0], *position)
         return zip(*inner, strict=bool(position))
+
+    def _copy_part(self, each: Any, part: Source, over: list[Any]) -> Any:
+        """What an iterator takes from: another one, or a container that a chain has not come to."""
+        if id(each) in self.importer.opaque or id(each) in self.inside:
+            return None
+        if type(each) in CONTAINERS:
+            brought = self.importer.bring(each, part)
+            over.append(brought)
+            return brought
+        self.importer.guards.kind(part, type(each))
+        self.inside.add(id(each))
+        return None if type(each) in APPLYING else self._copy(each, part, over)
+
+    def _guard_count(self, source: Source, count: int) -> None:
+        self.importer.guards.on_value(source, "parts", f"over {count}", partial(write_count, count))
 
     def _guard_position(self, source: Source, position: Any) -> None:
         self.importer.guards.on_value(
             source, "position", f"at {position!r}", partial(write_position, position)
         )
+
+
+def write_count(count: int, writer: Writer, name: str) -> str:
+    return f"len({writer.constant(read_parts)}({name})) == {count}"
 
 
 def write_position(position: Any, writer: Writer, name: str) -> str:
