@@ -171,13 +171,16 @@ def draw(header: list[str], rows: list[list[str]]) -> str:
 
 
 def list_reasons(results: Results) -> list[str]:
-    """One line for each cell without a result."""
-    return [
-        f"- {workload} with {peer}: {cell.reason}"
-        for workload, cells in results.cells.items()
-        for peer, cell in cells.items()
-        if cell.reason
-    ]
+    """One line for each cell without a result: what went wrong, or how to go on."""
+    lines = []
+    for workload, cells in results.cells.items():
+        for peer, cell in cells.items():
+            reason = cell.reason
+            if not reason and not cell.is_finished(1, needs_warm=False):
+                reason = f"not finished; `python -m bench --workload {workload} --peer {peer}` goes on"
+            if reason:
+                lines.append(f"- {workload} with {peer}: {reason}")
+    return lines
 
 
 def write_between_marks(path: Path, results: Results) -> list[str]:

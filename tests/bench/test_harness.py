@@ -95,6 +95,14 @@ def test_tables(tmp_path: Path) -> None:
     assert "- mlp with openvino: not installed: openvino" in text
 
 
+def test_an_unfinished_cell_says_how_to_go_on(tmp_path: Path) -> None:
+    results = filled(tmp_path)
+    assert "not finished" not in tables.render(results)
+    results.cells["bert"]["lamina"].rounds = []
+    reason = "- bert with lamina: not finished; `python -m bench --workload bert --peer lamina` goes on"
+    assert reason in tables.render(results)
+
+
 def test_documents_are_rewritten_between_marks(tmp_path: Path) -> None:
     document = tmp_path / "page.md"
     title = "Speed: networks, times eager's (higher is better)"
