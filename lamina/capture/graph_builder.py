@@ -26,6 +26,7 @@ from lamina.capture.noting_mode import NotingMode
 from lamina.capture.reads import Reads
 from lamina.capture.sources import Source
 from lamina.capture.symbols import Symbols
+from lamina.capture.values.packed import check_packed
 from lamina.capture.values.sizes import NumberValue, PendingCall, SizeTuple, make_size
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.unknown import Unknown
@@ -276,6 +277,7 @@ class GraphBuilder:
         self, target: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         name = getattr(target, "__name__", str(target))
+        check_packed(name, args)
         try:
             with self.mode:
                 if self.symbols.environment is None:
