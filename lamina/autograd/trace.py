@@ -29,6 +29,7 @@ from lamina.autograd.outputs import (
 )
 from lamina.autograd.recorder import Recorder
 from lamina.autograd.symbols import STATIC, OpenSizes
+from lamina.autograd.value_errors import may_raise
 from lamina.eager.logs import quiet_fakes
 from lamina.errors import Unsupported
 
@@ -230,11 +231,14 @@ def _describe_tensor(
     if index is None and not is_dense(root):
         raise Unsupported("strided-output", "an output's memory has holes or overlaps")
     base = index if index is not None else result(recorder.node_of_cell(view), root)
-    offset = sizes.read(leaf.storage_offset() - root.storage_offset())
+    ratio, rest = divmod(root.itemsize, leaf.itemsize)
+    if rest and index is not None:
+        raise Unsupported("dtype-view-output", "an output is a view of an input with a wider dtype")
+    start = root.storage_offset() * ratio if index is not None else 0
+    offset = sizes.read(leaf.storage_offset() - start)
     size, stride = sizes.read_all(leaf.shape), sizes.read_all(leaf.stride())
-    if leaf.dtype != root.dtype:
-        raise Unsupported("dtype-view-output", "an output is a view of another tensor with another dtype")
-    return ViewOutput(base, index is not None, size, stride, offset, leaf.dtype)
+    is_cast = leaf.dtype != root.dtype
+    return ViewOutput(base, index is not None, size, stride, offset, leaf.dtype, is_cast)
 
 
 def _fills(leaf: Tensor, root: Tensor) -> bool:
@@ -254,8 +258,11 @@ def is_dense(tensor: Tensor) -> bool:
 
 
 def remove_dead_nodes(graph: fx.Graph) -> None:
-    """Drop nodes without users; random and host ops stay, in their order."""
+    """Drop nodes without users; random and host ops stay, in their order, and what may raise."""
     for node in reversed(list(graph.nodes)):
         if node.op in ("placeholder", "output") or node.users or node.meta.get("effects"):
+            continue
+        if may_raise(node):
+            node.meta["effects"] = "host"
             continue
         graph.erase_node(node)
