@@ -36,13 +36,6 @@ OPERATOR_KINDS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 DICT_FACES = (LargeDict, AttributeView)
 MOST_IDENTIFIED = 64
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-
-
-class TracingWorld(TracedAttributes):
-    """One trace. Holds the graph, the guards, what came from outside and what was changed there."""
-
-    interception_off = 0
-    """How many regions the program is in where classes of tensors do not intercept torch functions."""
 SHARED_HOOK_TABLES = (
     "_global_backward_pre_hooks",
     "_global_backward_hooks",
@@ -50,6 +43,13 @@ SHARED_HOOK_TABLES = (
     "_global_forward_pre_hooks",
 )
 """In torch.nn.modules.module, for all modules."""
+
+
+class TracingWorld(TracedAttributes):
+    """One trace. Holds the graph, the guards, what came from outside and what was changed there."""
+
+    interception_off = 0
+    """How many regions the program is in where classes of tensors do not intercept torch functions."""
 
     # operators
 
@@ -74,6 +74,12 @@ SHARED_HOOK_TABLES = (
             self.guards.distinct(first, second)
         return False
 
+    def is_open(self, condition: Value) -> bool:
+        return type(condition) is TensorValue or sizes.is_unknown(condition)
+
+    def require_outcome(self, condition: Value, outcome: bool) -> None:
+        self.builder.reads.require_outcome(condition, outcome)
+
     def type_of(self, value: Value) -> type:
         kind = type(value)
         if kind is TensorValue or kind is NumberValue or kind is SubclassValue:
@@ -91,12 +97,6 @@ SHARED_HOOK_TABLES = (
         if type(value) is OpaqueValue:
             return isinstance(value.original, kind)
         if type(value) is NumberValue:
-    def is_open(self, condition: Value) -> bool:
-        return type(condition) is TensorValue or sizes.is_unknown(condition)
-
-    def require_outcome(self, condition: Value, outcome: bool) -> None:
-        self.builder.reads.require_outcome(condition, outcome)
-
             return super().is_instance(value.kind(), kind)
         if type(value) is SubclassValue:
             return subclasses.is_instance(value, kind)
