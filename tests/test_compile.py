@@ -224,7 +224,7 @@ def test_an_index_out_of_range_is_eagers_error() -> None:
 def test_user_errors() -> None:
     with pytest.raises(UserError, match="unknown option"):
         lamina.compile(torch.relu, options={"fuson": True})
-    with pytest.raises(UserError, match="takes a function or a module"):
+    with pytest.raises(UserError, match="takes a function, a module or an exported program"):
         lamina.compile(3)  # type: ignore[call-overload]
     with pytest.raises(UserError, match="dynamic"):
         lamina.compile(torch.relu, dynamic="yes")
