@@ -15,10 +15,11 @@ from torch import fx
 INDEXED = frozenset(
     {
         "_ctc_loss", "_embedding_bag", "_embedding_bag_forward_only", "_unsafe_index_put",
-        "cross_entropy_loss", "embedding", "embedding_bag", "gather", "index", "index_add", "index_copy", "index_fill",
-        "index_put", "index_reduce", "index_select", "masked_scatter", "max_unpool2d", "max_unpool3d",
-        "multi_margin_loss", "multilabel_margin_loss_forward", "nll_loss", "nll_loss2d", "nll_loss2d_forward", "nll_loss_forward",
-        "put", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "segment_reduce", "take",
+        "cross_entropy_loss", "embedding", "embedding_bag", "gather", "index", "index_add", "index_copy",
+        "index_fill", "index_put", "index_reduce", "index_select", "masked_scatter", "max_unpool2d",
+        "max_unpool3d", "multi_margin_loss", "multilabel_margin_loss_forward", "nll_loss", "nll_loss2d",
+        "nll_loss2d_forward", "nll_loss_forward", "put", "scatter", "scatter_add", "scatter_reduce",
+        "searchsorted", "segment_reduce", "take",
     }
 )  # fmt: skip
 """By indices, class numbers or lengths among their operands."""
