@@ -21,9 +21,10 @@ class FreshOutput:
 
 @dataclass(frozen=True, slots=True)
 class ViewOutput:
-    """The output is `as_strided(base, size, stride, offset)`.
+    """The output is `as_strided(base, size, stride, offset)`, of memory read as `dtype`.
 
     is_input: `base` is the index of an input, else of a result. offset counts from the base's own offset.
+    is_cast: the base has another dtype.
     """
 
     base: int
@@ -32,6 +33,7 @@ class ViewOutput:
     stride: tuple[int, ...]
     offset: int
     dtype: torch.dtype
+    is_cast: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +75,17 @@ def finish_outputs(
     run: from the inputs at `positions` to the kept results. The wrapper is written as Python text.
     """
     kept = {result: place for place, result in enumerate(kept_results(outputs))}
-    names: dict[str, Any] = {"run": run, "as_strided": torch.as_strided}
+    names: dict[str, Any] = {"run": run, "as_strided": torch.as_strided, "cast": cast_memory}
     lines: list[str] = []
     for place, output in enumerate(outputs):
         match output:
             case FreshOutput(result):
                 text = f"results[{kept[result]}]"
-            case ViewOutput(base, is_input, size, stride, offset, _):
+            case ViewOutput(base, is_input, size, stride, offset, dtype, is_cast):
                 source = f"inputs[{base}]" if is_input else f"results[{kept[base]}]"
+                if is_cast:
+                    lines.append(f"base = cast({source}, {dtype})")
+                    source, names["torch"] = "base", torch
                 text = f"as_strided({source}, {size}, {stride}, {source}.storage_offset() + {offset})"
             case InputOutput(index):
                 text = f"inputs[{index}]"
@@ -100,6 +105,13 @@ def finish_outputs(
     exec(compile(source, "<lamina outputs>", "exec"), names)
     finished: Callable[[Sequence[Any]], list[Any]] = names["finish"]
     return finished
+
+
+def cast_memory(base: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The memory from a tensor's first element to its last as one dimension of another dtype."""
+    steps = zip(base.shape, base.stride(), strict=True)
+    reach = 1 + sum((size - 1) * step for size, step in steps) if base.numel() else 0
+    return torch.as_strided(base, (reach,), (1,), base.storage_offset()).view(dtype)
 
 
 def _are_the_results(outputs: Sequence[Output], kept: dict[int, int]) -> bool:

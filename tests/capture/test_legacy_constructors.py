@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy
 import pytest
 import torch
 from torch.autograd import Variable
@@ -18,6 +19,8 @@ PROGRAMS = {
     "numbers": lambda x: x * torch.Tensor([1, 2.5, True and 3]),
     "nested numbers": lambda x: x * torch.FloatTensor([[1, 2, 3], (4, 5, 6)]),
     "tuple": lambda x: torch.Tensor((2, 3)),
+    "numpy's numbers": lambda x: x * torch.Tensor([numpy.exp(-number) for number in range(3)]),
+    "requires no gradient": lambda x: setattr(x, "requires_grad", False) or x + 1,
     "long": lambda x: x[torch.LongTensor([1, 0])],
     "double": lambda x: x.double() * torch.DoubleTensor([1, 2, 0.1]),
     "converted": lambda x: (x > 2).type(torch.FloatTensor) + x.type(torch.LongTensor),

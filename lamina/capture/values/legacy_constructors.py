@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from lamina.capture.graph_builder import is_number_of_numpy
 from lamina.capture.machine.signals import Value, stop
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.tensor import TensorValue
@@ -28,7 +29,10 @@ def is_number_list(value: Value, is_floating: bool) -> bool:
     if type(value) is not list and type(value) is not tuple:
         return False
     kinds: tuple[type, ...] = (int, float) if is_floating else (int,)
-    return all(type(item) in kinds or is_number_list(item, is_floating) for item in value)
+    return all(
+        type(item) in kinds or (is_floating and is_number_of_numpy(item)) or is_number_list(item, is_floating)
+        for item in value
+    )
 
 
 def model_tensor_class(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
