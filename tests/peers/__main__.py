@@ -1,4 +1,4 @@
-"""`python -m tests.peers JUDGE [--only NAME] [--write]`: whole runs of the judges.
+"""`python -m tests.peers JUDGE [--only NAME] [--rest] [--write]`: whole runs of the judges.
 
 Each name is judged in a worker process and printed with its outcome; `--write` keeps the outcomes in outcomes.txt.
 """
@@ -50,12 +50,16 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.peers", description=__doc__)
     parser.add_argument("judge", choices=JUDGES)
     parser.add_argument("--only", default="", help="names that contain this")
+    parser.add_argument("--rest", action="store_true", help="names without a kept outcome")
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args(words)
     judge, names = JUDGES[arguments.judge]
     kept = read_outcomes()
     count: Counter[str] = Counter()
-    for name, outcome in judge_all(judge, [each for each in names() if arguments.only in each], LIMIT):
+    chosen = [each for each in names() if arguments.only in each]
+    if arguments.rest:
+        chosen = [each for each in chosen if (arguments.judge, each) not in kept]
+    for name, outcome in judge_all(judge, chosen, LIMIT):
         kept[arguments.judge, name] = line = " ".join(outcome.line().split())[:120]
         count["whole" if outcome.is_whole else outcome.verdict] += 1
         print(f"{name}: {line}", *outcome.breaks, sep="\n    ", flush=True)
