@@ -18,6 +18,7 @@ from lamina.capture.breaks.resume_point import ResumePoint, describe_frame
 from lamina.capture.captured import Captured
 from lamina.capture.guards import ARGUMENTS
 from lamina.capture.machine.code import CO_SUSPENDS
+from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.loop import Machine
 from lamina.capture.machine.signals import TracingPaused, TracingStopped, Value, stop
 from lamina.capture.opcodes.table import HANDLERS
@@ -26,8 +27,8 @@ from lamina.capture.side_effects import SideEffects, collect_side_effects
 from lamina.capture.sources import Argument, Fixed
 from lamina.capture.tensor_guards import has_shared_storage, share_memory
 from lamina.capture.values.tracing_world import TracingWorld
-from lamina.errors import Unsupported
 from lamina.eager.logs import quiet_fakes
+from lamina.errors import Unsupported
 
 RECURSION_LIMIT = 20_000
 BREAK_ATTEMPTS = 6
@@ -68,8 +69,10 @@ class Attempt:
             self.world.start_guards()
             try:
                 result = run_program(self.world, self.start)
+                self.machine.release_root()
             except TracingPaused:
                 point, result = self.describe_pause()
+            self.world.check_finalizers()
             grad_mode = torch.is_grad_enabled()
             self.world.modes.close_graph()
         self.rebuilder = Rebuilder(self.world)
@@ -80,6 +83,8 @@ class Attempt:
         assert frame is not None
         if reads_caller_frame(frame):
             stop("frames", "a function looks at the frame that calls it")
+        if any(type(value) is GeneratorValue and value.holds_handlers for value in frame.slots):
+            stop("iterator-result", "a generator in progress would be closed by the end of the call")
         return describe_frame(frame)
 
     def find_stuck_walks(self) -> set[Any]:

@@ -17,6 +17,9 @@ _dead: deque[str] = deque()
 SELF_EVIDENT = (int, str, bool, type(None))
 """Constants written literally; everything else gets a name in the function's namespace."""
 
+LOOKUP_ERRORS = (LookupError, AttributeError, TypeError, ValueError, RuntimeError, ArithmeticError)
+"""What reading a place that is not there, or computing with other numbers, raises."""
+
 
 class Writer:
     """Collects the lines of one function; `read` gives each expression a local variable once."""
@@ -79,7 +82,7 @@ class Writer:
 
     def build(self, guarded: bool = False) -> Callable[..., Any]:
         """Compile the function; its text stays readable in tracebacks and debuggers."""
-        self.namespace["LOOKUP_ERRORS"] = (LookupError, AttributeError, TypeError, ValueError, RuntimeError)
+        self.namespace["LOOKUP_ERRORS"] = LOOKUP_ERRORS
         return compile_function(self.name, self.text(guarded), self.namespace)
 
 

@@ -207,6 +207,9 @@ class GraphBuilder:
         self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> torch.fx.Node:
         """A node at the end of the graph, placed at the user's line."""
+        if target is operator.pow and isinstance(args[0], (int, float)) and args[0] < 0:
+            # torch.fx writes an operator's constant without parentheses: -2.0 ** x would be -(2.0 ** x).
+            target = pow
         node = self.graph.create_node(
             kind,
             target,

@@ -73,6 +73,11 @@ class GeneratorValue:
         return self.started and not self.running and not self.finished
 
     @property
+    def holds_handlers(self) -> bool:
+        """Whether closing the generator would run code of its own: it stands in a try or with statement."""
+        return self.gi_suspended and self.frame.decoded.find_range(self.frame.position - 1) is not None
+
+    @property
     def gi_yieldfrom(self) -> Value:
         return self._find_delegate() if self.gi_suspended else None
 
@@ -90,8 +95,11 @@ class GeneratorValue:
 
     def __del__(self) -> None:
         # An unfinished generator is closed when it goes: its finally blocks run.
-        if self.started and not self.finished and not self.running and self.machine.world.runs_finalizers:
-            self.close()
+        if self.started and not self.finished and not self.running:
+            try:
+                self.close()
+            except BaseException as error:
+                self.machine.world.note_ignored(error)
 
     def send(self, value: Value) -> Value:
         """Resume with `value`; raises StopIteration at the end."""

@@ -139,6 +139,12 @@ class Machine:
             if outcome is not None:
                 return outcome
 
+    def release_root(self) -> None:
+        """Let go of what the outermost frame holds, as CPython does at a function's end."""
+        if self.root is not None:
+            self.root.slots.clear()
+            self.root.stack.clear()
+
     def note_birth(self, value: Value) -> None:
         """Remember when something was made that cannot leave the trace."""
         if self.trail:

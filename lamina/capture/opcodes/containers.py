@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from lamina.capture.machine.code import Handler, Instruction
@@ -33,8 +34,18 @@ def build_tuple(machine: Any, frame: Frame, instruction: Instruction) -> int | N
     return None
 
 
+def check_keys(machine: Any, container: Value, keys: Iterable[Value]) -> None:
+    """See that the machine may look these up natively."""
+    for key in keys:
+        machine.world.check_key(container, key)
+
+
 def build_set(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    frame.stack.append(set(take(frame, instruction.arg)))
+    items = take(frame, instruction.arg)
+    made: set[Value] = set()
+    check_keys(machine, made, items)
+    made.update(items)
+    frame.stack.append(made)
     return None
 
 
@@ -45,7 +56,10 @@ def build_string(machine: Any, frame: Frame, instruction: Instruction) -> int | 
 
 def build_map(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     values = take(frame, 2 * instruction.arg)
-    frame.stack.append(dict(zip(values[::2], values[1::2], strict=True)))
+    made: dict[Value, Value] = {}
+    check_keys(machine, made, values[::2])
+    made.update(zip(values[::2], values[1::2], strict=True))
+    frame.stack.append(made)
     return None
 
 
@@ -63,14 +77,18 @@ def list_append(machine: Any, frame: Frame, instruction: Instruction) -> int | N
 
 def set_add(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     value = frame.stack.pop()
-    frame.stack[-instruction.arg].add(value)
+    made = frame.stack[-instruction.arg]
+    machine.world.check_key(made, value)
+    made.add(value)
     return None
 
 
 def map_add(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     value = frame.stack.pop()
     key = frame.stack.pop()
-    frame.stack[-instruction.arg][key] = value
+    made = frame.stack[-instruction.arg]
+    machine.world.check_key(made, key)
+    made[key] = value
     return None
 
 
@@ -84,7 +102,10 @@ def list_extend(machine: Any, frame: Frame, instruction: Instruction) -> int | N
 
 def set_update(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     iterable = frame.stack.pop()
-    frame.stack[-instruction.arg].update(as_native_iterable(machine.world, iterable))
+    made = frame.stack[-instruction.arg]
+    items = list(as_native_iterable(machine.world, iterable))
+    check_keys(machine, made, items)
+    made.update(items)
     return None
 
 

@@ -166,6 +166,8 @@ def load_instance_attribute(world: Any, owner: Value, name: str) -> Value:
         return world.bind_descriptor(raw, holder, name, owner, kind)
     value = world.read_instance(owner, name)
     if value is not MISSING:
+        if raw is not MISSING:
+            world.note_shadowed(holder, name, raw)
         return value
     if raw is MISSING:
         return raise_missing(owner, name)

@@ -105,6 +105,7 @@ def construct(world: Any, kind: type, arguments: Arguments, keywords: Keywords) 
 
 def construct_plainly(world: Any, kind: type, arguments: Arguments, keywords: Keywords) -> Value:
     """`type.__call__(kind, ...)`: `__new__`, then `__init__` when the result is an instance."""
+    world.check_made(kind)
     maker = find_in_type(kind, "__new__")
     initializer = find_in_type(kind, "__init__")
     if is_python_method(maker):

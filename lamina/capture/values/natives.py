@@ -204,7 +204,47 @@ TORCH_QUERIES = frozenset(
         "parse_to",
     }
 )
-"""Functions of torch._C that only ask about modes that the guards cover, or about the build."""
+"""Functions of torch._C that only ask about modes, which guards cover, about the arguments or the build."""
+UNCHANGING = frozenset(
+    {
+        "promote_types",
+        "result_type",
+        "can_cast",
+        "_has_torch_function",
+        "_has_torch_function_unary",
+        "_has_torch_function_variadic",
+        "has_torch_function",
+        "has_torch_function_unary",
+        "has_torch_function_variadic",
+        "_log_api_usage_once",
+        "is_autocast_available",
+        "_get_privateuse1_backend_name",
+        "_jit_internal",
+        "_cuda_getDeviceCount",
+        "_get_cpu_capability",
+        "_parse_to",
+        "parse_to",
+        "_get_default_device",
+        "_get_tracing_state",
+        "_is_torch_function_enabled",
+        "_is_torch_function_mode_enabled",
+        "_len_torch_function_stack",
+        "_len_torch_dispatch_stack",
+    }
+)
+"""Of these: the answer follows from the arguments or the build, or the guards of each capture are on it."""
+
+
+def is_query(callee: Any) -> bool:
+    """Whether `callee` tells a state of torch's that can be switched between calls."""
+    module = getattr(callee, "__module__", None) or getattr(
+        getattr(callee, "__self__", None), "__name__", None
+    )
+    return (
+        isinstance(module, str)
+        and module.startswith("torch")
+        and callee.__name__ in TORCH_QUERIES - UNCHANGING
+    )
 
 
 def is_pure_native(callee: Any) -> bool:

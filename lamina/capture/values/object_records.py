@@ -74,6 +74,11 @@ class ObjectRecords:
     def guard_absent_key(self, source: Source, key: Any) -> None:
         self._add_absent(Item(source, key), source.expression, key)
 
+    def guard_present_key(self, source: Source, key: Any) -> None:
+        self.guards.on_value(
+            source, f"has {key!r}", f"has {key!r}", lambda writer, name: f"{writer.constant(key)} in {name}"
+        )
+
     def _add_absent(self, place: Source, entries: Any, name: Any) -> None:
         if self.guards.is_new("absent", place.key):
             self.guards.add(

@@ -21,6 +21,7 @@ from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.sources import Attribute, Field, Fixed, Item, Source
 from lamina.capture.values.attributes import find_in_type
+from lamina.capture.values.hashing import check_key
 from lamina.capture.values.object_records import ObjectRecords, ObjectState
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.subclasses import SubclassValue, bring_subclass
@@ -118,9 +119,7 @@ class LargeDict:
         key = find_original_key(key)
         present = key in self.original
         if present:
-            self.importer.guards.on_value(
-                Item(self.source, key), "presence", "present", lambda writer, name: "True"
-            )
+            self.importer.guard_present_key(self.source, key)
         else:
             self.importer.guard_absent_key(self.source, key)
         return present
@@ -174,6 +173,9 @@ class Importer(ObjectRecords):
             if not is_trusted:
                 self.guards.identity(source, value)
             self.classes.append(value if isinstance(value, type) else kind)
+            if isinstance(value, enum.Enum) and not is_trusted_module(kind.__module__):
+                # Its value is an attribute, which may be set.
+                return self._bring_fixed_object(value, source)
             return value
         if kind in BY_EQUALITY:
             self.guards.on_value(
@@ -307,12 +309,6 @@ class Importer(ObjectRecords):
             return value
         return tuple(items) if kind is tuple else tuple.__new__(kind, items)
 
-    def _bring_key(self, key: Any) -> Value:
-        """A dict's key as the program has it: its dict's guard holds it to be this very tensor."""
-        if isinstance(key, tuple) and any(isinstance(item, torch.Tensor) for item in key):
-            stop("outside", "a dict with tensors in the tuples that are its keys comes from outside")
-        return self.bring(key, Fixed(key, "a key of a dict")) if isinstance(key, torch.Tensor) else key
-
     def _bring_container(self, value: Any, kind: type, source: Source) -> Value:
         if isinstance(value, dict) and len(value) > LARGE:
             if source.is_fixed:
@@ -345,7 +341,7 @@ class Importer(ObjectRecords):
                 dict if find_in_type(type(value), "__getitem__") is not dict.__getitem__ else None
             )
             for key, item in entries:
-                base.__setitem__(copy, self._bring_key(key), self.bring(item, Item(source, key, reader)))
+                base.__setitem__(copy, bring_key(self, key), self.bring(item, Item(source, key, reader)))
             record.first = dict(base.items(copy))
         elif isinstance(value, set):
             if not all(type(item) in IMMUTABLE or isinstance(item, BY_IDENTITY) for item in value):
@@ -449,6 +445,25 @@ OWN_WALKS: dict[type, tuple[str, ...]] = {
 }
 """Methods of containers that capture itself calls."""
 BUILTIN_CONTAINERS = (list, dict, set, collections.deque, collections.OrderedDict, collections.defaultdict)
+
+
+def bring_key(importer: Importer, key: Any) -> Value:
+    """A dict's key as the program has it: its dict's guard holds it to be this very object."""
+    if is_plain_key(key):
+        return key
+    if isinstance(key, (tuple, frozenset)):
+        stop("outside", "a dict with objects in the tuples that are its keys comes from outside")
+    check_key(key, "a dict from outside")
+    return importer.bring(key, Fixed(key, "a key of a dict"))
+
+
+def is_plain_key(key: Any) -> bool:
+    """Whether a dict's key is a constant, or a tuple of such: equal ones of one class are the same."""
+    if isinstance(key, (tuple, frozenset)):
+        return all(is_plain_key(item) for item in key)
+    return isinstance(key, (*IMMUTABLE, *BY_EQUALITY)) or (
+        isinstance(key, BY_IDENTITY) and not isinstance(key, enum.Enum)
+    )
 
 
 def walks_in_its_own_way(kind: type) -> bool:

@@ -32,6 +32,9 @@ TO_INTEGER: dict[Any, Callable[[Any], Any]] = {
     math.floor: math.floor,
     math.ceil: math.ceil,
 }
+DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod})
+NEVER_FAILS = frozenset({operator.add, operator.sub, operator.mul, operator.neg, operator.pos, abs, float})
+"""What gives a number of the class that the operands' classes say, whatever their values."""
 EXTREMES: dict[Any, Any] = {min: torch.sym_min, max: torch.sym_max}
 
 
@@ -240,8 +243,29 @@ def combine(native: Callable[..., Any], *operands: Any) -> Any:
             return native(*(specialize(each) for each in operands))
         if constant_of(symbolic) is not None:
             return hint
+    guard_outcome(native, operands, hint)
     call = PendingCall(builder, "call_function", native, operands, {})
     return NumberValue(builder, hint, symbolic, call)
+
+
+def guard_outcome(native: Callable[..., Any], operands: tuple[Any, ...], hint: Any) -> None:
+    """Guard that for other numbers as well `native` raises nothing and gives a number of the same class.
+
+    1 / k        raises for k = 0
+    b ** k       is complex for b = -8.0, k = 0.5
+    """
+    if native in NEVER_FAILS or (native in DIVISIONS and type(operands[1]) is not NumberValue):
+        return
+    if type(hint) is int:
+        if native in DIVISIONS:
+            decide(operator.ne, operands[1], 0)
+        return
+    next(each.builder for each in operands if type(each) is NumberValue).world.guards.add(
+        ARGUMENTS,
+        "arithmetic of numbers",
+        f"{native.__name__} gives a float",
+        lambda writer: f"type({writer.read(write_call(native, operands, writer))}) is float",
+    )
 
 
 def combine_unknown(native: Callable[..., Any], operands: tuple[Any, ...]) -> Any:

@@ -12,8 +12,9 @@ from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.sources import Attribute, ClassEntry, Field, Fixed, Global, Item, Source
 from lamina.capture.values import attributes
 from lamina.capture.values.attribute_view import AttributeView
-from lamina.capture.values.attributes import find_in_type
+from lamina.capture.values.attributes import find_in_type, is_python_method
 from lamina.capture.values.opaque import OpaqueValue
+from lamina.capture.values.outside import IMMUTABLE
 from lamina.capture.values.subclasses import (
     SubclassValue,
     load_subclass_attribute,
@@ -33,6 +34,8 @@ WRITABLE_FIELDS = (
     "__annotations__",
 )
 """Attributes of each function that may be set."""
+FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+"""C-level descriptors of what an object holds."""
 MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 
 
@@ -60,11 +63,7 @@ class TracedAttributes(TracedNames):
         return attributes.load_attribute(self, owner, name)
 
     def _load_module_entry(self, owner: torch.nn.Module, kind: type, name: str) -> Value:
-        """A parameter, buffer or submodule of a module from outside, or MISSING.
-
-        Module.__setattr__ keeps names in its tables and own attributes apart, so no guard says that the name
-        is not an own attribute.
-        """
+        """A parameter, buffer or submodule of a module from outside, or MISSING."""
         state = self.importer.states.get(id(owner))
         if state is None or name in state.known or name in owner.__dict__:
             return MISSING
@@ -77,6 +76,7 @@ class TracedAttributes(TracedNames):
         for table in MODULE_TABLES:
             entries = self.read_instance_raw(owner, table)
             if entries is not MISSING and entries is not None and name in entries:
+                self.importer.guard_absent(state, name)
                 return self.read_entry(owner, entries, table, name)
         return MISSING
 
@@ -87,7 +87,17 @@ class TracedAttributes(TracedNames):
                 return self.importer.bring(own[name], Attribute(owner.source, name))
             if name == "grad":
                 return self.importer.bring(owner.real.grad, Field(owner.source, "grad"))
+            if not hasattr(type(owner.real), name):
+                self.importer.guard_no_attribute(owner.source, name)
         return owner.read_attribute(name)
+
+    def load_native_attribute(self, owner: Value, name: str) -> Value:
+        state = self.importer.states.get(id(owner))
+        raw = find_in_type(type(owner), name)
+        if state is not None and (raw is MISSING or type(raw) in FIELDS):
+            # An object of a native class that has attributes, as types.SimpleNamespace.
+            return attributes.load_instance_attribute(self, owner, name)
+        return super().load_native_attribute(owner, name)
 
     def _load_function_attribute(self, owner: types.FunctionType, name: str) -> Value:
         found = self.importer.function_sources.get(id(owner))
@@ -108,7 +118,7 @@ class TracedAttributes(TracedNames):
 
     def _load_own_field(self, owner: types.FunctionType, source: Source, name: str) -> Value:
         """What every function has (`__defaults__`, ...), or the error that this one has no such attribute."""
-        if not hasattr(types.FunctionType, name):
+        if find_in_type(types.FunctionType, name) is MISSING:
             if not is_trusted_module(owner.__module__):
                 entries = Field(source, "__dict__")
                 self.importer.guard_absent_key(entries, name)
@@ -120,9 +130,16 @@ class TracedAttributes(TracedNames):
 
     def _load_module_attribute(self, owner: types.ModuleType, name: str) -> Value:
         entries = owner.__dict__
+        raw = find_in_type(type(owner), name)
+        if raw is not MISSING and is_python_method(find_in_type(type(raw), "__get__")):
+            # A switch of torch's in the place of a module's entry, as `torch.backends.cudnn.enabled`.
+            return attributes.load_instance_attribute(self, owner, name)
         if name not in entries:
             if not is_trusted_module(owner.__name__):
                 self.importer.guard_absent_key(Fixed(entries, owner.__name__), name)
+                if raw is MISSING and "__getattr__" in entries:
+                    return self.call(self.load_attribute(owner, "__getattr__"), (name,), {})
+                self.importer.guard_absent_key(Fixed(entries, owner.__name__), "__getattr__")
             value = getattr(owner, name)
             if name not in entries:
                 return value
@@ -158,8 +175,14 @@ class TracedAttributes(TracedNames):
             return entries[name]
         label = f"{state.source.describe()}.{table}"
         if isinstance(state.source, Fixed):
+            self.guards.identity(Attribute(state.source, table), entries)
             return self.importer.bring(entries[name], Item(Fixed(entries, label), name))
         return self.importer.bring(entries[name], Item(Attribute(state.source, table), name))
+
+    def note_shadowed(self, holder: type, name: str, raw: Value) -> None:
+        if id(holder) not in self.classes and not is_trusted_module(holder.__module__):
+            guard = self.guards.constant if type(raw) in IMMUTABLE else self.guards.identity
+            guard(ClassEntry(holder, name), raw)
 
     def read_class_value(self, holder: type, name: str, raw: Value) -> Value:
         if id(holder) in self.classes:
@@ -168,7 +191,7 @@ class TracedAttributes(TracedNames):
 
     def bind_descriptor(self, raw: Value, holder: type, name: str, owner: Value, kind: type) -> Value:
         raw_kind = type(raw)
-        if raw_kind in (types.GetSetDescriptorType, types.MemberDescriptorType) and owner is not None:
+        if raw_kind in FIELDS and owner is not None:
             return self._read_native_field(raw, name, owner, kind)
         if not is_trusted_module(holder.__module__) and id(holder) not in self.classes:
             is_first = (
@@ -182,11 +205,14 @@ class TracedAttributes(TracedNames):
                 raw = self.read_class_value(holder, name, raw)
         return attributes.bind_descriptor(self, raw, holder, name, owner, kind)
 
-            self.guards.identity(Attribute(state.source, table), entries)
     def _read_native_field(self, raw: Any, name: str, owner: Value, kind: type) -> Value:
         state = self.importer.states.get(id(owner))
         if state is None:
-            return raw.__get__(owner, kind)
+            found = raw.__get__(owner, kind)
+            is_outside = isinstance(owner, type) and not is_trusted_module(owner.__module__)
+            if is_outside and id(owner) not in self.classes and type(found) in (str, tuple, type(None)):
+                return self.importer.bring(found, Field(Fixed(owner, owner.__qualname__), name))
+            return found
         if name == "__dict__":
             return AttributeView(self.importer, state)
         if name == "__class__":
@@ -196,9 +222,7 @@ class TracedAttributes(TracedNames):
         try:
             found = raw.__get__(owner, kind)
         except AttributeError:
-            self.guards.on_value(
-                state.source, f"no {name}", f"{name} unset", lambda _, text: f"not hasattr({text}, {name!r})"
-            )
+            self.importer.guard_no_attribute(state.source, name)
             raise
         value = self.importer.bring(found, Field(state.source, name))
         state.known[name] = state.read[name] = value
@@ -213,6 +237,8 @@ class TracedAttributes(TracedNames):
             return
         if type(owner) is SubclassValue:
             store_subclass_attribute(owner, name, value)
+            return
+        if type(owner) is TensorValue and name == "requires_grad" and value is owner.fake.requires_grad:
             return
         self._refuse_shared(owner, name)
         super().write_instance(owner, name, value)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib.util
+import sys
 import types
 from typing import Any
 
@@ -14,6 +17,9 @@ from lamina.capture.values.modes import Modes
 from lamina.capture.values.outside import IMMUTABLE, Importer
 from lamina.capture.values.trust import is_library_file, is_trusted_module
 from lamina.capture.values.world import World
+
+BUILTINS = frozenset(vars(builtins))
+"""Names that Python gives; others in that module are a program's own."""
 
 
 class TracedNames(World):
@@ -63,6 +69,8 @@ class TracedNames(World):
             raise NameError(f"name {name!r} is not defined", name=name)
         if not is_trusted:
             self.importer.guard_absent_key(Fixed(entries, f"globals of {entries.get('__name__')}"), name)
+            if name not in BUILTINS:
+                return self.importer.bring(value, Global(frame.builtins, name))
         return value
 
     def store_global(self, frame: Any, name: str, value: Value) -> None:
@@ -150,4 +158,17 @@ class TracedNames(World):
         return positional, named
 
     def import_module(self, name: str, names: Value, level: int, frame: Any) -> Value:
-        return __import__(name, frame.global_names, None, names, level)
+        package = frame.global_names.get("__package__") or ""
+        full = importlib.util.resolve_name("." * level + name, package) if level else name
+        is_trusted = is_trusted_module(full)
+        loaded = Fixed(sys.modules, "sys.modules")
+        try:
+            module = __import__(name, frame.global_names, None, names, level)
+        except ImportError:
+            if not is_trusted:
+                self.importer.guard_absent_key(loaded, full)
+            raise
+        for each in (full, module.__name__):
+            if not is_trusted and each in sys.modules:
+                self.guards.identity(Item(loaded, each), sys.modules[each])
+        return module

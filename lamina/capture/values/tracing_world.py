@@ -15,7 +15,7 @@ from lamina.capture import class_guards
 from lamina.capture.guards import MODES
 from lamina.capture.machine.signals import TracingStopped, Value, stop
 from lamina.capture.sources import Called, Field, Fixed
-from lamina.capture.values import calls, natives, reducing, scripted, sizes, subclasses, torch_calls
+from lamina.capture.values import calls, hashing, natives, reducing, scripted, sizes, subclasses, torch_calls
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type, is_native_type
 from lamina.capture.values.opaque import OpaqueValue
@@ -26,6 +26,7 @@ from lamina.capture.values.subclasses import SubclassValue
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.traced_attributes import TracedAttributes
 from lamina.capture.values.trust import is_trusted_module
+from lamina.errors import Unsupported
 
 COMPARING = frozenset(native for native, *_ in COMPARE.values())
 COMPILED_MARK = "__lamina__"
@@ -34,6 +35,16 @@ DISABLED_MARKS = ("__lamina_disabled__", "_torchdynamo_disable")
 """Attributes of functions that lamina.disable and torch.compiler.disable made."""
 OPERATOR_KINDS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 DICT_FACES = (LargeDict, AttributeView)
+HASHED: tuple[type, ...] = (
+    dict,
+    set,
+    frozenset,
+    type({}.keys()),
+    type({}.items()),
+    types.MappingProxyType,
+    LargeDict,
+)
+"""What is looked up in by hash."""
 MOST_IDENTIFIED = 64
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 SHARED_HOOK_TABLES = (
@@ -51,6 +62,9 @@ class TracingWorld(TracedAttributes):
     interception_off = 0
     """How many regions the program is in where classes of tensors do not intercept torch functions."""
 
+    ignored: Unsupported | None = None
+    """Why a generator that went unfinished could not be closed."""
+
     # operators
 
     def apply_native(self, native: Any, *operands: Value) -> Value:
@@ -61,6 +75,17 @@ class TracingWorld(TracedAttributes):
         if native is len and type(operands[0]) is TensorValue and operands[0].fake.dim():
             return self.builder.read_size(operands[0], 0)
         return native(*operands)
+
+    def check_key(self, container: Value, key: Value) -> None:
+        if isinstance(container, HASHED):
+            hashing.check_key(key, "a look-up")
+
+    def check_made(self, kind: type) -> None:
+        if hashing.is_users_method(find_in_type(kind, "__del__")):
+            stop("native-callback", f"{kind.__qualname__}.__del__ would be called from C code")
+
+    def check_class_hooks(self, arguments: tuple[Value, ...]) -> None:
+        class_guards.check_hooks(*arguments)
 
     def is_same(self, left: Value, right: Value) -> bool:
         if type(left) is LargeDict and type(right) is LargeDict:
@@ -113,6 +138,17 @@ class TracingWorld(TracedAttributes):
         if isinstance(kind, type) and is_native_type(kind):
             return issubclass(value.kind, kind)
         return isinstance(value.fake, kind) and kind not in (torch._subclasses.FakeTensor,)
+
+    def note_ignored(self, error: BaseException) -> None:
+        if isinstance(error, TracingStopped):
+            self.ignored = error.error
+        else:
+            self.ignored = Unsupported("generator", f"closing an unfinished generator raises: {error}")
+
+    def check_finalizers(self) -> None:
+        """Stop if a generator that went unfinished could not be closed in the machine."""
+        if self.ignored is not None:
+            raise TracingStopped(self.ignored)
 
     def check_raised(self, error: BaseException) -> None:
         if id(error) in self.importer.states:
@@ -203,7 +239,20 @@ class TracingWorld(TracedAttributes):
             if result is not NotImplemented:
                 return result
         natives.check_readers(callee, arguments)
+        hashing.check_call(callee, arguments)
+        self._guard_native_call(callee, arguments, keywords)
         return callee(*arguments, **keywords)
+
+    def _guard_native_call(
+        self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]
+    ) -> None:
+        """Guards on state of the process that a native function tells."""
+        name = getattr(callee, "__name__", "")
+        if name == "__subclasses__" and isinstance(callee.__self__, type):
+            class_guards.guard_subclasses(self.guards, callee.__self__)
+        elif natives.is_query(callee) and not any(word in name for word in ("autocast", "grad", "inference")):
+            shown = ", ".join(map(repr, (*arguments, *keywords.items())))
+            self.guard_query(f"{name}({shown})", functools.partial(callee, *arguments, **keywords))
 
     def _call_reference(self, reference: Any) -> Value:
         state = self.importer.states.get(id(reference))

@@ -20,8 +20,6 @@ class World:
     """How the machine reads, writes, calls and compares. Every method is Python's own meaning."""
 
     machine: Machine
-    runs_finalizers = True
-    """Whether a generator that goes unfinished is closed, which runs its finally blocks."""
 
     # names
 
@@ -119,6 +117,9 @@ class World:
             return MISSING
         return entries.get(name, MISSING)
 
+    def note_shadowed(self, holder: type, name: str, raw: Value) -> None:
+        """An instance's own attribute wins over its class's entry, which is no data descriptor."""
+
     def read_class_value(self, holder: type, name: str, raw: Value) -> Value:
         return raw
 
@@ -155,6 +156,9 @@ class World:
 
     def check_class_hooks(self, arguments: tuple[Value, ...]) -> None:
         """Stop if making a class would run hooks outside the machine."""
+
+    def check_made(self, kind: type) -> None:
+        """Stop if an object of this class would run a method outside the machine when it goes."""
 
     def check_key(self, container: Value, key: Value) -> None:
         """Stop if looking up `key` would run Python code outside the machine."""
@@ -208,6 +212,10 @@ class World:
 
     def format_value(self, value: Value, specification: str) -> str:
         return conversions.format_value(self, value, specification)
+
+    def note_ignored(self, error: BaseException) -> None:
+        """Closing a generator that goes unfinished raised: nobody is there to catch it."""
+        raise error
 
     def check_raised(self, error: BaseException) -> None:
         """An exception is about to be raised, which changes it."""
