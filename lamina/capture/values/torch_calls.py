@@ -78,6 +78,8 @@ def is_leaf_function(function: types.FunctionType, arguments: Arguments, keyword
     """Whether a Python function of torch's is recorded whole instead of being entered."""
     if function.__module__ not in LEAF_PYTHON_MODULES or function.__name__ in DECIDING:
         return False
+    if "<locals>" in function.__qualname__:
+        return False
     return not any(is_entered_with(value) for value in (*arguments, *keywords.values()))
 
 
