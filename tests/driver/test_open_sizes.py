@@ -80,6 +80,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[int, int], tuple[Any, ..
         lambda x: torch.relu(functional.conv2d(x, KERNEL, stride=2)),
         lambda n, m: (make(2, 3, n + 5, m + 5),),
     ),
+    "upsampled": (
+        lambda x: functional.interpolate(functional.conv2d(x, KERNEL, stride=2), scale_factor=2) + 1,
+        lambda n, m: (make(2, 3, n + 5, m + 5),),
+    ),
     "attention": (
         lambda q, k: functional.scaled_dot_product_attention(q, k, k) * 2,
         lambda n, m: (make(2, 4, n, 16), make(2, 4, m, 16)),

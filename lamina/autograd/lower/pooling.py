@@ -8,6 +8,9 @@ from lamina.autograd.lower.dtypes import element, shape_of
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.autograd.lower.reductions import mean
 from lamina.ir.core import Value
+from lamina.ir.sizes import Size, is_static
+
+POWERS = tuple(2**exponent for exponent in range(16))
 
 
 def _average_all(e: Emitter, call: Call) -> Value | None:
@@ -20,16 +23,22 @@ def _average_all(e: Emitter, call: Call) -> Value | None:
     return e.reshape(e.cast(result, call.element), call.shape)
 
 
+def _factor(narrow: Size, wide: Size) -> int | None:
+    """The power of two that a size is multiplied by; None where it is another number or not known."""
+    if is_static((narrow, wide)):
+        return next((factor for factor in POWERS if narrow * factor == wide), None)
+    return next((factor for factor in POWERS if narrow * factor is wide), None)
+
+
 def _nearest(e: Emitter, call: Call) -> Value | None:
     """Upsampling by powers of two repeats each element; other factors round positions in floats."""
     value, scales = call["input"], call["scale_factors"]
     source, target = shape_of(value), call.shape
     if 0 in source:
         return None
-    factors = [wide // narrow for wide, narrow in zip(target, source, strict=True)]
-    if any(
-        f & (f - 1) or f * narrow != wide for f, narrow, wide in zip(factors, source, target, strict=True)
-    ):
+    found = [_factor(narrow, wide) for narrow, wide in zip(source, target, strict=True)]
+    factors = [factor for factor in found if factor is not None]
+    if len(factors) < len(found):
         return None
     if scales is not None and list(scales) != factors[2:]:
         return None
