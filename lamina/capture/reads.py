@@ -229,7 +229,7 @@ class Reads:
             self._add_size_check(condition)
         # A failed check means another run, in eager; that must find the inputs as they were.
         if self._checks and any(value.is_mutated() for value in self.builder.inputs):
-            self.needed |= self._decided
+            self.needed |= set(range(self.count))
             self.give_up((), "values of tensors are checked in a graph that writes to an input")
 
     def drop_unused(self) -> None:
