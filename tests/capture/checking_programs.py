@@ -52,6 +52,11 @@ def writes(x: torch.Tensor) -> Any:
     return x * 2
 
 
+def writes_and_divides(x: torch.Tensor) -> Any:
+    x.add_(1)
+    return x * (1 / x.sum().item())
+
+
 def is_caught_here(x: torch.Tensor) -> Any:
     try:
         if x.sum() > 0:
@@ -69,4 +74,4 @@ def loops(x: torch.Tensor) -> Any:
     return x
 
 
-WITH_BREAKS = [writes, is_caught_here, loops]
+WITH_BREAKS = [writes, writes_and_divides, is_caught_here, loops]
