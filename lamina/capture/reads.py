@@ -48,7 +48,7 @@ class Reads:
         """The number that a symbol was made for."""
         self._checks: list[torch.fx.Node] = []
         self._decided: set[int] = set()
-        """Reads for conditions that the graph checks."""
+        """Reads for conditions that the graph checks, and for indices, which may be out of range."""
         self._stated: set[Any] = set()
         """What the program's own checks say."""
 
@@ -219,16 +219,19 @@ class Reads:
         """The program goes on only where a condition is `outcome`, else it raises."""
         if type(condition) is TensorValue:
             condition = self.read_number(condition, "a branch on a tensor")
-        self._decided |= self.find_behind(condition)
         node = self.builder.create_node("call_function", require_outcome, (condition, outcome), {})
         self.note_check(node)
+
+    def note_index(self, number: NumberValue) -> None:
+        """An unknown number is an index."""
+        self._decided |= self.find_behind(number)
 
     def finish(self) -> None:
         """What the shape rules assumed is checked at the graph's end."""
         for condition in self._list_assumed():
             self._add_size_check(condition)
         # A failed check means another run, in eager; that must find the inputs as they were.
-        if self._checks and any(value.is_mutated() for value in self.builder.inputs):
+        if (self._checks or self._decided) and any(value.is_mutated() for value in self.builder.inputs):
             self.needed |= set(range(self.count))
             self.give_up((), "values of tensors are checked in a graph that writes to an input")
 

@@ -80,3 +80,19 @@ def test_random_programs(seed):
             warnings.simplefilter("ignore")
             expected, got = observe(program, data), observe(fast, data)
         assert not differ(got, expected), f"{text}\ndata {data}: {got} is not {expected}"
+
+
+def test_an_index_out_of_range_finds_the_inputs_as_they_were():
+    def program(x, y, n):
+        x.add_(1)
+        return y[1, n.item()] * 2
+
+    fast = lamina.compile(program)
+    for number in (0, 2, 9, 1):
+        x, y, n = torch.zeros(3), torch.randn(2, 4), torch.tensor(number)
+        if number < 4:
+            torch.testing.assert_close(fast(x, y, n), y[1, number] * 2)
+        else:
+            with pytest.raises(IndexError, match="index 9 is out of bounds for dimension 1 with size 4"):
+                fast(x, y, n)
+        assert torch.equal(x, torch.ones(3))

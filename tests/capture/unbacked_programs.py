@@ -60,6 +60,33 @@ def one_row(x, m, n):
     return x[n.item()] + 1
 
 
+def in_a_tuple(x, m, n):
+    k = n.item()
+    return x[k, 1] * 2, x[None, k], x[1:, k] + 1, x[..., k], x[k, k], x[:, k].stride()
+
+
+def rows_and_column(x, m, n):
+    k = n.item()
+    return x[:k, k] + 1, x[m, 1]
+
+
+def set_in_a_tuple(x, m, n):
+    y = x * 1
+    y[n.item(), 1] = 3.0
+    y[:, n.item()] += x[:, 0]
+    y[1, n.item()] *= y[n.item(), 2]
+    return y
+
+
+def classes(x, m, n):
+    index = (x * 10).long().abs() % 5
+    return F.one_hot(index), F.one_hot(index[0]).float() @ x.new_ones(index[0].max().item() + 1, 2)
+
+
+def negative_classes(x, m, n):
+    return F.one_hot((x[:, 0] * 3).long()) + 1
+
+
 def as_operand(x, m, n):
     return x * n.item() + x[0, 0].item(), x.half() * n.item(), n * x[0, 1].item(), x.int() // (n.item() + 9)
 

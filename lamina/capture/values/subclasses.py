@@ -18,6 +18,7 @@ import operator
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -441,9 +442,7 @@ def load_subclass_attribute(world: Any, owner: SubclassValue, name: str) -> Valu
         return value
     if raw is MISSING:
         if owner.source is not None:
-            world.guards.on_value(
-                owner.source, f"no {name}", f"{name} unset", lambda _, text: f"{name!r} not in {text}.__dict__"
-            )
+            world.guards.on_value(owner.source, f"no {name}", "unset", partial(write_unset, name))
         raise AttributeError(
             f"{owner.kind.__name__!r} object has no attribute {name!r}", name=name, obj=owner
         )
@@ -454,6 +453,10 @@ def load_subclass_attribute(world: Any, owner: SubclassValue, name: str) -> Valu
     if isinstance(raw, (types.GetSetDescriptorType, property)):
         return announce(world, raw.__get__, (owner,))
     return refuse_subclass(owner.kind, f"is asked for {name}")
+
+
+def write_unset(name: str, writer: Writer, text: str) -> str:
+    return f"{name!r} not in {text}.__dict__"
 
 
 def store_subclass_attribute(owner: SubclassValue, name: str, value: Value) -> None:

@@ -153,12 +153,24 @@ class TensorValue:
         return self.builder.call_method("__reversed__", (self,), {})
 
     def __getitem__(self, index: Any) -> Any:
-        if getattr(index, "is_unknown", False) is True and index.kind is int:
-            # Fakes take a symbol as an index only in this form.
-            return self.builder.call_method("select", (self, 0, index), {})
-        return self.builder.call(operator.getitem, (self, index), {})
+        if is_unknown_int(index):
+            index = (index,)
+        parts = split_unknown(index, self.fake.dim()) if type(index) is tuple else None
+        if parts is None:
+            return self.builder.call(operator.getitem, (self, index), {})
+        known, selected = parts
+        found = self
+        if any(each != slice(None) for each in known):
+            found = self.builder.call(operator.getitem, (self, known), {})
+        for dimension, number in reversed(selected):
+            self.builder.reads.note_index(number)
+            found = self.builder.call_method("select", (found, dimension, number), {})
+        return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if type(index) is tuple and split_unknown(index, self.fake.dim()) is not None:
+            self.builder.call(operator.setitem, (self[index], Ellipsis, value), {})
+            return
         self.builder.call(operator.setitem, (self, index, value), {})
 
     def __hash__(self) -> int:
@@ -190,6 +202,37 @@ class TensorValue:
 
     def __contains__(self, item: Any) -> bool:
         return refuse_value("`in` on a tensor")
+
+
+def is_unknown_int(index: Any) -> bool:
+    """Whether an index is an int that only the running graph knows."""
+    return getattr(index, "is_unknown", False) is True and index.kind is int
+
+
+def split_unknown(index: tuple[Any, ...], rank: int) -> tuple[tuple[Any, ...], list[tuple[int, Any]]] | None:
+    """An index with unknown ints as one without, and the dimensions of its result to select them from.
+
+    Fakes take a symbol only in this form. None where no int is unknown, and where tensors, lists or
+    conditions among the others decide where the dimensions lie.
+    """
+    known: list[Any] = []
+    selected = []
+    dimension = 0
+    taken = sum(each is not None and each is not Ellipsis for each in index)
+    for each in index:
+        if is_unknown_int(each):
+            selected.append((dimension, each))
+            known.append(slice(None))
+            dimension += 1
+            continue
+        known.append(each)
+        if each is Ellipsis:
+            dimension += rank - taken
+        elif each is None or type(each) is slice:
+            dimension += 1
+        elif getattr(each, "kind", type(each)) is not int:
+            return None
+    return (tuple(known), selected) if selected and taken <= rank else None
 
 
 def _binary(native: Callable[[Any, Any], Any]) -> Callable[[TensorValue, Any], Any]:
