@@ -129,6 +129,17 @@ def test_sizes_may_change() -> None:
         torch.testing.assert_close(fast(x), net(x))
 
 
+def test_a_result_without_elements_that_is_computed_in_steps() -> None:
+    def program(x: Tensor) -> tuple[Tensor, Tensor]:
+        return x[:0, 0] + 1, (x[:0] * 2).relu().t()
+
+    x = torch.randn(4, 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = lamina.compile(program, fullgraph=True)(x)
+    assert [each.shape for each in got] == [(0,), (6, 0)]
+
+
 def test_gradients_are_eagers() -> None:
     net = make_net()
     fast = lamina.compile(net)

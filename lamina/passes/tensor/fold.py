@@ -72,7 +72,7 @@ def compute(operation: Operation) -> DenseElementsAttr | None:
         return None
     values, is_splat = computed
     stored = to_storage(values, type_.element)
-    if is_splat:
+    if is_splat and stored.size:
         return DenseElementsAttr(type_, stored.tobytes(), True)
     return DenseElementsAttr.from_array(stored, type_)
 
