@@ -24,6 +24,7 @@ from lamina.ir.text import print_module
 from lamina.options import Options
 from lamina.runtime.cache import Cache, key_of
 from lamina.runtime.devices.cpu.library import Library
+from lamina.runtime.devices.cpu.resident import note_use
 
 Kernel = Callable[[int, int], None]
 NEUTRAL_NAME = "kernel"
@@ -95,6 +96,7 @@ class KernelStore:
         with watch.stage("loops"), deciding(NOTHING):
             lowered = [lower_kernel(function, context) for function in functions.values()]
         with watch.stage("codegen"):
+            note_use()
             built = build(lowered, context.target, contract=context.options.numerics != "eager")
             counters.kernel_compilations += len(lowered)
             name = hashlib.sha256(built.object_code).hexdigest()

@@ -101,25 +101,31 @@ def name_of(function: Any) -> str:
         if str(function).split(".")[0] not in OWN_NAMESPACES:
             raise NamelessError(function)
         return str(function)
-    name = _names().get(function) if isinstance(function, FUNCTIONS) else None
+    name = _find_name(function) if isinstance(function, FUNCTIONS) and _is_given(function) else None
     if name is None:
         raise NamelessError(function)
     return name
 
 
+def _is_given(function: Any) -> bool:
+    """Whether a function is torch's or native: what somebody put into torch's modules from outside is not."""
+    code = getattr(function, "__code__", None)
+    return code is None or code.co_filename.startswith(TORCH_FOLDER)
+
+
 @functools.cache
-def _names() -> dict[Any, str]:
-    """Functions by identity. What somebody put into torch's modules from outside is left out."""
-    found: dict[Any, str] = {}
+def _find_name(function: Any) -> str | None:
+    """Where a function has its name; most are called there as they call themselves."""
+    own = getattr(function, "__name__", "")
+    for home, holder in HOMES:
+        if getattr(holder, own, None) == function:
+            return f"{home}.{own}"
     for home, holder in HOMES:
         for name in dir(holder):
             value = getattr(holder, name, None)
-            if not isinstance(value, FUNCTIONS):
-                continue
-            code = getattr(value, "__code__", None)
-            if code is None or code.co_filename.startswith(TORCH_FOLDER):
-                found.setdefault(value, f"{home}.{name}")
-    return found
+            if isinstance(value, FUNCTIONS) and value == function:
+                return f"{home}.{name}"
+    return None
 
 
 def _value_text(value: Any, numbers: dict[fx.Node, int]) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import llvmlite.binding as llvm
+import pytest
 
+from lamina.runtime.devices.cpu import resident
+from lamina.runtime.devices.cpu.library import load_text
 from lamina.runtime.devices.cpu.resident import clean_mappings, drop_clean_pages, give_back
 
 SMAPS = """\
@@ -50,3 +53,16 @@ def test_the_library_still_works() -> None:
 def test_a_library_that_is_not_loaded() -> None:
     assert drop_clean_pages("libnobodyhas") == 0
     give_back()
+
+
+def test_pages_are_looked_for_only_after_the_library_worked(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks: list[str] = []
+    monkeypatch.setattr(resident, "drop_clean_pages", walks.append)
+    give_back()
+    walks.clear()
+    give_back()
+    assert not walks
+    load_text("define i32 @two() {\n  ret i32 2\n}\n", "two")
+    give_back()
+    give_back()
+    assert walks == [resident.LIBRARY]

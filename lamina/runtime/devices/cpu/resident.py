@@ -18,11 +18,22 @@ FORGET = 4
 """MADV_DONTNEED of Linux."""
 MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")
 _LIBC = ctypes.CDLL(None)
+_was_used = False
+
+
+def note_use() -> None:
+    """LLVM's library has made or loaded code: the next `give_back` lets its pages go."""
+    global _was_used
+    _was_used = True
 
 
 def give_back() -> None:
     """Both; does nothing where the system has no way to."""
-    drop_clean_pages(LIBRARY)
+    global _was_used
+    if _was_used:
+        # Finding the pages takes a walk over all memory of the process: tens of milliseconds in a large one.
+        _was_used = False
+        drop_clean_pages(LIBRARY)
     trim_heap()
 
 
