@@ -1,6 +1,8 @@
 """torch's own database of modules (`torch.testing._internal.common_modules`): names, calls, judgement.
 
-`python -m tests.peers.module_db [--only NAME]` judges every sample of every module in training and eval mode.
+Every sample of every module is judged in training and eval mode. Not in one graph: lazy modules, whose first call makes
+their parameters; batch norms without a momentum, which divide by a count that they keep in a tensor; CTCLoss and
+TransformerEncoder, which look at lengths and masks.
 """
 
 from __future__ import annotations

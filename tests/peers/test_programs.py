@@ -52,8 +52,8 @@ def test_counts() -> None:
         counts.setdefault(judge, Counter())[outcome.split()[0].rstrip(",")] += 1
     for judge, fewest in {
         "transformers": 55,
-        "modules": 100,
-        "functions": 16,
+        "modules": 101,
+        "functions": 27,
         "timm": 18,
         "optimizers": 0,
     }.items():
