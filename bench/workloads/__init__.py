@@ -9,9 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.workloads import bert, convolution, dlrm, gpt2, llama, lstm, micro, mlp, t5, unet, vit
-from bench.workloads.workload import Example, Function, Inputs, Size, Workload, to_double
+from bench.workloads.workload import Example, Function, Inputs, Size, Workload, as_double, to_double
 
-__all__ = ["MICRO", "NETWORKS", "WORKLOADS", "Example", "Inputs", "Size", "Workload", "get", "to_double"]
+__all__ = [
+    "MICRO",
+    "NETWORKS",
+    "WORKLOADS",
+    "Example",
+    "Inputs",
+    "Size",
+    "Workload",
+    "as_double",
+    "get",
+    "to_double",
+]
 
 LONGER = (Size(1, 64), Size(2, 128), Size(3, 50))
 IMAGES = (Size(2, 224), Size(1, 192))
@@ -22,7 +33,7 @@ NETWORKS = (
     Workload("gpt2", "network", gpt2.make_gpt2, gpt2.make_prompt, Size(1, 128), LONGER),
     Workload("gpt2-decode", "network", gpt2.make_gpt2_decode, gpt2.make_token, Size(1, 1)),
     Workload("llama", "network", llama.make_llama, llama.make_tokens, Size(1, 128), LONGER),
-    Workload("llama-b8", "network", llama.make_llama, llama.make_tokens, Size(8, 128), LONGER),
+    Workload("llama-b8", "network", llama.make_llama, llama.make_tokens, Size(8, 128), (Size(3, 50),)),
     Workload("t5-encoder", "network", t5.make_t5_encoder, t5.make_tokens, Size(1, 128), LONGER),
     Workload("vit", "network", vit.make_vit, vit.make_images, Size(1, 224), (Size(2, 224), Size(5, 224))),
     Workload("resnet18", "network", convolution.make_resnet18, convolution.make_images, Size(1, 224), IMAGES),

@@ -116,16 +116,17 @@ def to_double(example: Example) -> Example:
     function = example.function
     if isinstance(function, nn.Module):
         function = copy.deepcopy(function).double()
-    return Example(function, *(_double(part) for part in (example.args, example.kwargs)))
+    return Example(function, *(as_double(part) for part in (example.args, example.kwargs)))
 
 
-def _double(value: Any) -> Any:
+def as_double(value: Any) -> Any:
+    """Arguments with their floating-point tensors in float64."""
     if isinstance(value, torch.Tensor):
         return value.double() if value.is_floating_point() else value
     if isinstance(value, dict):
-        return {key: _double(item) for key, item in value.items()}
+        return {key: as_double(item) for key, item in value.items()}
     if isinstance(value, tuple):
-        return tuple(_double(item) for item in value)
+        return tuple(as_double(item) for item in value)
     return value
 
 

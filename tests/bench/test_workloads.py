@@ -71,8 +71,9 @@ def test_building_leaves_the_random_state_alone() -> None:
 
 @pytest.mark.slow
 def test_the_decode_step_repeats_its_position() -> None:
-    function, args, _ = get("gpt2-decode").build()
+    example = get("gpt2-decode").build()
+    function, args, _ = example
     assert isinstance(function, nn.Module)
     first = function(*args)
     assert torch.equal(first, function(*args))
-    assert largest_error(first, reference_of(get("gpt2-decode").build())) < 1e-5
+    assert largest_error(first, reference_of(example)) < 1e-5

@@ -28,6 +28,7 @@ def test_verdicts_are_kept_until_the_sources_change(tmp_path: Path) -> None:
 
 def test_a_second_run_judges_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["--compiler", "nothing", "--only", "exp2", "--dtype", "float32", "--results", str(tmp_path)]
+    words += ["--jobs", "1"]
     monkeypatch.setattr(run, "digest_sources", lambda: "fixed")
     assert run.main(words) == 0
     judged: list[Entry] = []
