@@ -72,6 +72,16 @@ class OpenSizes:
         """Several sizes or strides."""
         return tuple(size if type(size) is int else self.read(size) for size in sizes)
 
+    def name_in_order(self, values: Iterable[Any]) -> None:
+        """Let derived sizes of tensors have their names in this order: that of an image, then the padded one's."""
+        if self.environment is None:
+            return
+        for value in values:
+            for each in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(each, torch.Tensor):
+                    with contextlib.suppress(UndecidedSize):
+                        self.read_all(each.shape)
+
     def expression(self, expression: Any) -> Size:
         """An integer expression of sympy."""
         if expression.is_Integer:
@@ -104,11 +114,15 @@ class OpenSizes:
             best = size if is_other else best
         return best
 
-    def _name(self, size: SymbolicSize) -> SymbolicSize:
-        """The name of a derived size; the size itself where it is too small to be one."""
+    def _name(self, size: SymbolicSize) -> Size:
+        """The name of a derived size; the size itself where it is too small to be one.
+
+        One that differs from a named one by a constant, as a padded size does, is that name and the constant.
+        """
         for name, known in self.derived.items():
-            if known is size:
-                return SymbolicSize.get(name)
+            difference = size - known
+            if not isinstance(difference, SymbolicSize):
+                return SymbolicSize.get(name) + difference
         value = size.value(self.hints)
         if value < LEAST:
             return size

@@ -175,6 +175,7 @@ def _finish(recorder: Recorder, fakes: list[Any], value: Any, sizes: OpenSizes) 
     leaves, out_spec = pytree.tree_flatten(value)
     traced = Traced(recorder.graph_module, fakes, out_spec=out_spec, sizes=sizes)
     recorder.location = None
+    sizes.name_in_order(node.meta.get("val") for node in recorder.graph_module.graph.nodes)
     places: dict[Result, int] = {}
 
     def result(node: fx.Node, value: Tensor) -> int:

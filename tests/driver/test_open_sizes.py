@@ -80,6 +80,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[int, int], tuple[Any, ..
         lambda x: torch.relu(functional.conv2d(x, KERNEL, stride=2)),
         lambda n, m: (make(2, 3, n + 5, m + 5),),
     ),
+    "padded": (
+        lambda x: functional.pad(functional.conv2d(x, KERNEL, stride=2), (1, 1, 1, 1)) * 2,
+        lambda n, m: (make(2, 3, n + 5, m + 5),),
+    ),
     "upsampled": (
         lambda x: functional.interpolate(functional.conv2d(x, KERNEL, stride=2), scale_factor=2) + 1,
         lambda n, m: (make(2, 3, n + 5, m + 5),),
