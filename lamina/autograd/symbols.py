@@ -73,7 +73,7 @@ class OpenSizes:
         return tuple(size if type(size) is int else self.read(size) for size in sizes)
 
     def name_in_order(self, values: Iterable[Any]) -> None:
-        """Let derived sizes of tensors have their names in this order: that of an image, then the padded one's."""
+        """Let derived sizes of tensors have their names in this order: an image's, then the padded one's."""
         if self.environment is None:
             return
         for value in values:
