@@ -17,17 +17,10 @@ import torch
 from torch import fx
 
 SAME_FOR_BOTH = frozenset(
-    {
-        operator.add,
-        operator.sub,
-        operator.mul,
-        operator.truediv,
-        operator.iadd,
-        operator.isub,
-        operator.imul,
-        operator.itruediv,
-    }
+    {"add", "sub", "mul", "truediv", "iadd", "isub", "imul", "itruediv", "div"}
+    | {"add_", "sub_", "mul_", "div_"}
 )
+"""Operators, functions of torch and methods, by name."""
 ARITHMETIC = frozenset({operator.add, operator.sub, operator.mul, operator.neg, operator.pos})
 """What floats do without an error, as tensors do."""
 EXACT_INTEGERS = 2**53
@@ -80,9 +73,10 @@ def is_operand_of(number: fx.Node, user: fx.Node) -> bool:
     is_integer = type(number.meta.get("example_value")) is int
     allowed = EXACT_FLOATS + WHOLE if is_integer else EXACT_FLOATS
     return (
-        user.op == "call_function"
-        and user.target in SAME_FOR_BOTH
+        user.op in ("call_function", "call_method")
+        and getattr(user.target, "__name__", user.target) in SAME_FOR_BOTH
         and len(user.args) == 2
+        and not user.kwargs
         and all(each is number or is_tensor(each, allowed) for each in user.args)
         and user.args[0] is not user.args[1]
     )

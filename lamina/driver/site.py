@@ -178,8 +178,13 @@ class Site:
                 if captured.reads_values:
                     return Entry(captured, compile_segments(captured, kinds, options))
 
-                def compile_inputs(values: list[Any], watching: Watch = watching) -> Compiled:
-                    return compile_or_replay(captured.graph_module, values, options, watching, kinds)
+                def compile_inputs(
+                    values: list[Any],
+                    watching: Watch = watching,
+                    graph: torch.fx.GraphModule = captured.graph_module,
+                    kinds: Sequence[str] = kinds,
+                ) -> Compiled:
+                    return compile_or_replay(graph, values, options, watching, kinds)
 
                 compiled = compile_for_sizes(captured, inputs, compile_inputs, options, kinds)
                 if not captured.varying:

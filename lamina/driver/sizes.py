@@ -6,6 +6,7 @@ that says why. Programs of sizes not used lately are dropped; what they were bou
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from typing import Any
 from lamina.capture import Captured
 from lamina.capture.dynamic import SizeHistory, remembering
 from lamina.driver.graph import Compiled
+from lamina.driver.hoisting import hoist_numbers
 from lamina.driver.open_sizes import OpenGraph, OpenProgram
 from lamina.driver.replay import write_replay
 from lamina.driver.scalars import as_scalars, scalar_inputs
@@ -40,8 +42,8 @@ def compile_for_sizes(
 ) -> Compiled:
     """The captured graph, ready for inputs of all sizes that its guards admit; compiled for `inputs` at once.
 
-    compile_inputs(inputs, watch) compiles for one set of sizes. kinds: what each input is; None: no program
-    for all sizes is tried.
+    compile_inputs(inputs, watch) compiles for one set of sizes; `graph` and `kinds` name another graph than
+    the captured one. kinds: what each input is; None: no program for all sizes is tried.
     """
     if not captured.varying:
         return compile_inputs(inputs)
@@ -79,25 +81,37 @@ class SizedPrograms:
     ) -> None:
         self.compiled: Compiled | None = None
         """What the driver holds: it is repeatable as long as each program is."""
-        self._graph = captured.graph_module
+        hoisted = hoist_numbers(captured.graph_module, captured.varying, kinds)
+        if hoisted is None:
+            self._graph, open_places = captured.graph_module, captured.varying
+        else:
+            self._graph, open_places, kinds = hoisted.graph_module, list(hoisted.varying), hoisted.kinds
+            compile_inputs = functools.partial(compile_inputs, graph=self._graph, kinds=kinds)
+        self._compute = None if hoisted is None else hoisted.compute
+        """Does the arithmetic on numbers that the graph is spared."""
         self._compile_inputs = compile_inputs
         self._options = options
         self._programs: dict[tuple[Any, ...], Compiled] = {}
         self._lock = threading.RLock()
-        self._scalars = scalar_inputs(captured.graph_module.graph, captured.varying)
-        varying = [place for place in captured.varying if place[0] not in self._scalars]
+        self._scalars = scalar_inputs(self._graph.graph, open_places)
+        varying = [place for place in open_places if place[0] not in self._scalars]
         self._key_of = write_key(varying)
         is_open = kinds is not None and bool(varying)
         self._open = OpenPrograms(OpenGraph(self._graph, kinds or (), varying, options)) if is_open else None
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
-        if self._scalars:
-            inputs = as_scalars(inputs, self._scalars)
+        inputs = self._prepare(inputs)
         return self._find(inputs)(inputs)
 
     def first(self, inputs: Sequence[Any]) -> Compiled:
         """The program for the inputs of the capture."""
-        return self._find(as_scalars(inputs, self._scalars))
+        return self._find(self._prepare(inputs))
+
+    def _prepare(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """What the programs take for the inputs of the captured graph."""
+        if self._compute is not None:
+            inputs = self._compute(inputs)
+        return as_scalars(inputs, self._scalars) if self._scalars else inputs
 
     def _find(self, inputs: Sequence[Any]) -> Compiled:
         """The program for these inputs."""
