@@ -200,7 +200,7 @@ def switches_of_torch() -> Case:
         nothing,
         lambda: torch.use_deterministic_algorithms(True),
         lambda: torch.use_deterministic_algorithms(False),
-        lambda: setattr(torch.backends.cudnn, "enabled", False),
+        lambda: torch._C._set_cudnn_enabled(False),
         lambda: torch.set_float32_matmul_precision("high"),
     ]
 
@@ -373,7 +373,7 @@ def as_before() -> Iterator[None]:
     threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     yield
     torch.use_deterministic_algorithms(False)
-    torch.backends.cudnn.enabled = True
+    torch._C._set_cudnn_enabled(True)
     torch.set_float32_matmul_precision(precision)
     torch.set_num_threads(threads)
     Level.LOW._value_ = 1

@@ -59,7 +59,7 @@ def usual_modes():
     finally:
         torch.set_default_dtype(torch.float32)
         torch.use_deterministic_algorithms(False)
-        torch.backends.cudnn.enabled = True
+        torch._C._set_cudnn_enabled(True)
         torch.set_float32_matmul_precision("highest")
         torch.set_autocast_enabled("cpu", False)
         torch.set_autocast_dtype("cpu", torch.bfloat16)

@@ -334,7 +334,7 @@ def make_library(p):
 THREAD_STATE = [
     lambda p, w, r: torch.set_default_dtype(r.choice([torch.float32, torch.float64])),
     lambda p, w, r: torch.use_deterministic_algorithms(r.choice([True, False])),
-    lambda p, w, r: setattr(torch.backends.cudnn, "enabled", r.choice([True, False])),
+    lambda p, w, r: torch._C._set_cudnn_enabled(r.choice([True, False])),
     lambda p, w, r: torch.set_float32_matmul_precision(r.choice(["high", "highest"])),
     lambda p, w, r: p.CONTEXT.set(r.randint(1, 2)),
     lambda p, w, r: torch.set_autocast_enabled("cpu", r.choice([True, False])),
