@@ -60,9 +60,11 @@ class Captured:
 
     def check_natively(self, make: Checker) -> None:
         """Let identities be checked by native code, where they are many."""
-        if self.guards.rows:
-            namespace: dict[str, Any] = self.match.__globals__
-            namespace[NATIVELY] = make(self.guards.rows)
+        check = make(self.guards.rows) if self.guards.rows else None
+        namespace: dict[str, Any] = self.match.__globals__
+        # Versions are those of now, so all must still be as it was captured.
+        if check is not None and self.guards.hold_identities():
+            namespace[NATIVELY] = check
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
         """Whether the capture holds for these arguments."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from lamina.capture.generated import Writer
 from lamina.capture.guards import FLAGS, OBJECTS, GuardSet
-from lamina.capture.identities import DICTS, Identity
+from lamina.capture.identities import DICTS, Identity, row_of_version
 from lamina.capture.machine.signals import Value, stop
 from lamina.capture.sources import Fixed
 from lamina.capture.values.attributes import IMMUTABLE_TYPE, find_in_type, is_python_method
@@ -82,15 +82,16 @@ def guard_classes(guards: GuardSet, met: Iterable[type], made_here: Container[in
         if not is_changeable(kind) or id(kind) in made_here:
             continue
         bases = type.__dict__["__mro__"].__get__(kind)
-        guards.add(OBJECTS, f"{kind.__qualname__}.__mro__", "the same", partial(write_bases, kind, bases))
+        write = partial(write_bases, kind, bases)
+        guards.add(OBJECTS, f"{kind.__qualname__}.__mro__", "the same", write, rows=(row_of_version(kind),))
         for base in bases:
             if is_changeable(base) and id(base) not in made_here:
                 names[id(base)] = base, list(base.__dict__)
     if names:
         known = list(names.values())
-        guards.add(
-            OBJECTS, "classes", "the same names", partial(write_names, known), partial(write_change, known)
-        )
+        write, show = partial(write_names, known), partial(write_change, known)
+        rows = tuple(row_of_version(kind) for kind, _ in known)
+        guards.add(OBJECTS, "classes", "the same names", write, show, rows)
 
 
 def guard_subclasses(guards: GuardSet, kind: type) -> None:

@@ -117,7 +117,8 @@ class GuardSet:
 
     guards: list[Guard] = field(default_factory=list)
     rows: list[Identity] = field(default_factory=list)
-    """What `match` asks natively."""
+    """What `match` asks natively, or else by `hold_identities`."""
+    hold_identities: Callable[[], Any] = bool
     _known: set[Any] = field(default_factory=set)
     _tensors: dict[Any, tuple[torch.Tensor, Layout | None]] = field(default_factory=dict)
 
@@ -296,8 +297,9 @@ class GuardSet:
         add_tests(own, guards)
         own.add("return True")
         self.rows = [row for guard in guards for row in guard.rows]
+        self.hold_identities = own.build(guarded=True)
         writer.namespace[NATIVELY] = bool
-        writer.add(f"if not ({NATIVELY}() or {writer.constant(own.build(guarded=True))}()): return None")
+        writer.add(f"if not ({NATIVELY}() or {writer.constant(self.hold_identities)}()): return None")
         return own.text(guarded=True)
 
     def explain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -12,12 +12,12 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lamina.capture.sources import Attribute, CellContents, Field, Fixed, Global, Item, Source
+from lamina.capture.sources import Attribute, CellContents, ClassEntry, Field, Fixed, Global, Item, Source
 
 Identity = tuple[str, Any, Any, Any]
 """(kind, holder, key, expected): `lamina/runtime/devices/cpu/identities.py` has the kinds."""
-Checker = Callable[[Sequence[Identity]], Callable[[], bool]]
-"""Makes what says, fast, whether rows hold; False where that is not known."""
+Checker = Callable[[Sequence[Identity]], Callable[[], bool] | None]
+"""Makes what says, fast, whether rows hold (False where that is not known), if that is to be had."""
 FEWEST = 32
 """Rows from which on a native check is worth its call."""
 DICTS = (dict, collections.OrderedDict)
@@ -44,11 +44,28 @@ def rows_of_value(source: Source, value: Any) -> tuple[Identity, ...]:
         return (("entry", *place, value),)
     if isinstance(source, CellContents):
         return (("cell", source.cell, None, value),)
+    if isinstance(source, ClassEntry):
+        return (row_of_version(source.holder),)
     if isinstance(source, Field) and isinstance(source.base, Fixed):
-        kind = FUNCTION_FIELDS.get(source.name)
-        if kind is not None and type(source.base.value) is types.FunctionType:
-            return ((kind, source.base.value, None, value),)
+        owner, name = source.base.value, source.name
+        if type(owner) is types.FunctionType and name in FUNCTION_FIELDS:
+            return ((FUNCTION_FIELDS[name], owner, None, value),)
+        if isinstance(owner, type) and is_method(owner, name, value):
+            return row_of_version(owner), row_of_version(type(owner))
     return ()
+
+
+def is_method(kind: type, name: str, value: Any) -> bool:
+    """Whether `kind.name` is a plain function that lies in a class."""
+    if type(value) is not types.FunctionType:
+        return False
+    order = type.__dict__["__mro__"].__get__(kind)
+    return next((base.__dict__[name] is value for base in order if name in base.__dict__), False)
+
+
+def row_of_version(kind: type) -> Identity:
+    """The row that says that nothing in the class or its bases has changed since the check is made."""
+    return ("version", kind, None, None)
 
 
 def rows_of_absence(source: Source) -> tuple[Identity, ...]:

@@ -83,6 +83,25 @@ def test_a_change_is_seen(change: Any) -> None:
         assert torch.allclose(compiled(x), stack(x))
 
 
+def test_a_changed_class_is_seen_and_another_class_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack, compiled, x = make()
+    hold = captured_of(compiled).match.__globals__[guards.NATIVELY]
+    assert hold()
+    monkeypatch.setattr(torch.nn.Bilinear, "forward", lambda self, x: x)
+    assert hold()
+    monkeypatch.setattr(Layer, "forward", lambda self, x: x * self.weight - 1)
+    assert not hold()
+    with torch.no_grad():
+        assert torch.allclose(compiled(x), stack(x))
+
+
+def test_a_property_in_the_class_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack, compiled, x = make()
+    monkeypatch.setattr(Layer, "rate", property(lambda self: 0.5), raising=False)
+    with torch.no_grad():
+        assert torch.allclose(compiled(x), stack(x))
+
+
 def test_layers_of_a_broken_loop_are_told_apart_without_trying_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """The places behind a break have a variant a layer; a call tries that of its own layer only."""
     layers = [torch.nn.Linear(4, 4) for _ in range(6)]

@@ -9,6 +9,7 @@ object. Some five nanoseconds a row, against thirty in bytecode.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -34,8 +35,9 @@ begin:
   %key = load i64, ptr %key.at
   %expected.at = getelementptr i64, ptr %at, i64 3
   %expected = load ptr, ptr %expected.at
-  %is.loaded = icmp eq ptr %getter, null
-  br i1 %is.loaded, label %load, label %call
+  %mode.at = getelementptr i64, ptr %at, i64 4
+  %mode = load i64, ptr %mode.at
+  switch i64 %mode, label %call [ i64 2, label %load i64 3, label %version ]
 load:
   %place = getelementptr i8, ptr %holder, i64 %key
   %loaded = load ptr, ptr %place
@@ -43,9 +45,7 @@ load:
 call:
   %key.pointer = inttoptr i64 %key to ptr
   %got = call ptr %getter(ptr %holder, ptr %key.pointer)
-  %owned.at = getelementptr i64, ptr %at, i64 4
-  %owned = load i64, ptr %owned.at
-  %is.owned = icmp ne i64 %owned, 0
+  %is.owned = icmp eq i64 %mode, 1
   %is.some = icmp ne ptr %got, null
   %is.released = and i1 %is.owned, %is.some
   br i1 %is.released, label %drop, label %compare
@@ -56,6 +56,13 @@ compare:
   %found = phi ptr [ %loaded, %load ], [ %got, %call ], [ %got, %drop ]
   %is.same = icmp eq ptr %found, %expected
   br i1 %is.same, label %next, label %differ
+version:
+  %version.at = getelementptr i8, ptr %holder, i64 %key
+  %version.found = load i32, ptr %version.at
+  %version.expected = ptrtoint ptr %expected to i64
+  %version.wide = zext i32 %version.found to i64
+  %is.same.version = icmp eq i64 %version.wide, %version.expected
+  br i1 %is.same.version, label %next, label %differ
 next:
   %k.next = add i64 %k, 1
   br label %row
@@ -67,20 +74,21 @@ differ:
 """
 Row = tuple[str, Any, Any, Any]
 """(kind, holder, key, expected): what is asked of `holder`, an entry's name, the object that is to be there.
-A kind is one of `GETTERS`, or "type", which is loaded."""
+A kind is one of `GETTERS`; "type"; or "version": nothing in a class or its bases has changed since now."""
 NOTHING = frozenset({"absent", "empty"})
 """Kinds of which null or 0 is expected."""
-GETTERS: dict[str, tuple[str, bool]] = {
-    "entry": ("PyDict_GetItemWithError", False),
-    "absent": ("PyDict_GetItemWithError", False),
-    "empty": ("PyDict_Size", False),
-    "dict": ("PyObject_GenericGetDict", True),
-    "cell": ("PyCell_Get", True),
-    "code": ("PyFunction_GetCode", False),
-    "defaults": ("PyFunction_GetDefaults", False),
-    "keyword defaults": ("PyFunction_GetKwDefaults", False),
+BORROWED, OWNED, LOADED, VERSION = range(4)
+"""How an answer is had: a function gives a reference that is not ours, or is; memory; 32 bits of memory."""
+GETTERS: dict[str, tuple[str, int]] = {
+    "entry": ("PyDict_GetItemWithError", BORROWED),
+    "absent": ("PyDict_GetItemWithError", BORROWED),
+    "empty": ("PyDict_Size", BORROWED),
+    "dict": ("PyObject_GenericGetDict", OWNED),
+    "cell": ("PyCell_Get", OWNED),
+    "code": ("PyFunction_GetCode", BORROWED),
+    "defaults": ("PyFunction_GetDefaults", BORROWED),
+    "keyword defaults": ("PyFunction_GetKwDefaults", BORROWED),
 }
-"""By the kind of row: the function, and whether its result is a reference of ours."""
 TYPE_OFFSET = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
 """An object's header ends with its class."""
 
@@ -98,20 +106,66 @@ def _function() -> Any:
     return signature(load_text(TEXT, "lamina_identities"))
 
 
-class Identities:
-    """A table of rows; keeps what they name alive."""
+def words_of(kind: type) -> tuple[int, ...]:
+    """A class's own memory, in words of 32 bits."""
+    meta: Any = type
+    return tuple((ctypes.c_uint32 * (meta.__basicsize__ // 4)).from_address(id(kind)))
 
-    __slots__ = ("_arguments", "_call", "_kept", "_table")
+
+@cache
+def version_offset() -> int:
+    """Where a class keeps its version (`tp_version_tag`): by it the interpreter itself knows a changed class.
+
+    A change sets it to 0, the next look-up of an attribute gives it another number. Raises LookupError where
+    no such place is found.
+    """
+
+    class Changing:
+        pass
+
+    seen = []
+    for change in (False, True, False):
+        if change:
+            Changing.value = 1  # type: ignore[attr-defined]
+        else:
+            hasattr(Changing, "other")
+        seen.append(words_of(Changing))
+    found = [
+        place
+        for place, (first, changed, later) in enumerate(zip(*seen, strict=True))
+        if first and not changed and later > first
+    ]
+    if len(found) != 1:
+        raise LookupError("the version of a class")
+    return found[0] * 4
+
+
+def version_of(kind: type) -> int:
+    """The version of a class. Raises LookupError where it has none any more."""
+    # A look-up gives it one; this way of looking runs no method of the class of the class.
+    with contextlib.suppress(AttributeError):
+        type.__getattribute__(kind, "lamina_version")
+    found = ctypes.c_uint32.from_address(id(kind) + version_offset()).value
+    if not found:
+        raise LookupError(f"the version of {kind.__qualname__}")
+    return found
+
+
+class Identities:
+    """A table of rows; keeps what they name alive. Raises LookupError for a class that has no version."""
+
+    __slots__ = ("_arguments", "_call", "_rows", "_table")
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self._kept = list(rows)
-        flat = [number for row in self._kept for number in encode(row)]
+        self._rows = list(rows)
+        encoded = list(dict.fromkeys(map(encode, self._rows)))
+        flat = [number for row in encoded for number in row]
         self._table = (ctypes.c_int64 * len(flat))(*flat)
-        self._arguments = (ctypes.addressof(self._table), len(self._kept), address_of("Py_DecRef"))
+        self._arguments = (ctypes.addressof(self._table), len(encoded), address_of("Py_DecRef"))
         self._call = _function()
 
     def hold(self) -> bool:
-        """Whether all objects are the expected ones. False may also mean that this is not known."""
+        """Whether all is as expected. False may also mean that this is not known."""
         try:
             return bool(self._call(*self._arguments))
         except Exception:
@@ -119,16 +173,21 @@ class Identities:
             return False
 
 
-def make_check(rows: Iterable[Row]) -> Callable[[], bool]:
-    """What says, fast, whether rows hold."""
-    return Identities(rows).hold
+def make_check(rows: Iterable[Row]) -> Callable[[], bool] | None:
+    """What says, fast, whether rows hold; None where that is not to be had."""
+    try:
+        return Identities(rows).hold
+    except LookupError:
+        return None
 
 
-def encode(row: Row) -> tuple[int, int, int, int, bool]:
-    """A row as the native code reads it: getter, holder, key, expected, is the result a reference of ours."""
+def encode(row: Row) -> tuple[int, int, int, int, int]:
+    """A row as the native code reads it: getter, holder, key, expected, how the answer is had."""
     kind, holder, key, expected = row
     if kind == "type":
-        return 0, id(holder), TYPE_OFFSET, id(expected), False
-    name, is_owned = GETTERS[kind]
+        return 0, id(holder), TYPE_OFFSET, id(expected), LOADED
+    if kind == "version":
+        return 0, id(holder), version_offset(), version_of(holder), VERSION
+    name, mode = GETTERS[kind]
     is_nothing = kind in NOTHING or (expected is None and kind.endswith("defaults"))
-    return address_of(name), id(holder), id(key), 0 if is_nothing else id(expected), is_owned
+    return address_of(name), id(holder), id(key), 0 if is_nothing else id(expected), mode
