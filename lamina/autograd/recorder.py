@@ -24,6 +24,7 @@ from lamina.autograd.functionalize import (
     INVERSES,
     RESHAPES,
     Cell,
+    Emit,
     View,
     may_overlap,
     memory_order,
@@ -198,7 +199,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if kind == "view write":
             return self.run_view_write(func, types, args, kwargs)
         if kind == "foreign":
-            return self.run_foreign(func, types, args, kwargs)
+            return run_foreign(self, func, types, args, kwargs)
         return self.run_plain(func, types, args, kwargs)
 
     def fake_arguments(self, args: Any) -> Any:
@@ -287,14 +288,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Random numbers are drawn in memory order: pin eager's strides on an operand not contiguous."""
         if not isinstance(node, fx.Node) or node.meta["val"].is_contiguous():
             return node
-        return self.emit(aten.copy.default, self.empty_like(node.meta["val"]), node, val=node.meta["val"])
-
-    def empty_like(self, value: Tensor) -> fx.Node:
-        """A node of memory with `value`'s sizes, strides and dtype, its content never read."""
-        if memory_order(value) is None:
-            raise Unsupported("strided-random", "random numbers are drawn into a tensor with holes in memory")
-        size, stride = list(value.shape), list(value.stride())
-        return self.emit(aten.empty_strided.default, size, stride, dtype=value.dtype, device=value.device)
+        return self.emit(
+            aten.copy.default, empty_like(node.meta["val"], self.emit), node, val=node.meta["val"]
+        )
 
     def run_write(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run an op that writes arguments as its functional form and a new value for each of them."""
@@ -346,20 +342,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     new = aten.expand.default(new, list(target.shape))
         write(self.view_of(target), self.node_of(new), self.emit)
 
-    def run_foreign(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a custom operator by its flat form, then give what it writes to the new values."""
-        targets = written_arguments(func, args, kwargs)
-        check_custom_targets(func, targets, (args, kwargs))
-        results = run_fake(self.mode, func, types, args, kwargs)
-        arguments = argument_values(func, args, kwargs)
-        taken = (list_strides(list(arguments.values())), *arguments.values())
-        effects = "" if targets or func._schema.returns else "host"
-        made = self.run_plain(flat_form(func), types, taken, {}, effects)
-        fresh = len(made) - len(targets)
-        for target, new in zip(targets, made[fresh:], strict=True):
-            self.store(target, new)
-        return place_results(func, results, made[:fresh], arguments)
-
     def write_random(self, func: Any, args: Any, kwargs: Any) -> None:
         """An in-place random op: its functional form on fresh memory with the target's layout."""
         target = args[0]
@@ -373,7 +355,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if not argument.kwarg_only
         ]
         self.nodes_of(values.get("generator"))
-        node = self.emit(functional, self.empty_like(target), *rest, val=target, effects="random")
+        node = self.emit(functional, empty_like(target, self.emit), *rest, val=target, effects="random")
         write(self.view_of(target), node, self.emit)
 
     def run_view_write(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -392,6 +374,31 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         functional = functional_overload(func)
         self.views[id(target)] = make_view(old, functional, args, kwargs, target)
         return target
+
+
+def run_foreign(
+    recorder: Recorder, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Run a custom operator by its flat form, then give what it writes to the new values."""
+    targets = written_arguments(func, args, kwargs)
+    check_custom_targets(func, targets, (args, kwargs))
+    results = run_fake(recorder.mode, func, types, args, kwargs)
+    arguments = argument_values(func, args, kwargs)
+    taken = (list_strides(list(arguments.values())), *arguments.values())
+    effects = "" if targets or func._schema.returns else "host"
+    made = recorder.run_plain(flat_form(func), types, taken, {}, effects)
+    fresh = len(made) - len(targets)
+    for target, new in zip(targets, made[fresh:], strict=True):
+        recorder.store(target, new)
+    return place_results(func, results, made[:fresh], arguments)
+
+
+def empty_like(value: Tensor, emit: Emit) -> fx.Node:
+    """A node of memory with `value`'s sizes, strides and dtype, its content never read."""
+    if memory_order(value) is None:
+        raise Unsupported("strided-random", "random numbers are drawn into a tensor with holes in memory")
+    size, stride = list(value.shape), list(value.stride())
+    return emit(aten.empty_strided.default, size, stride, dtype=value.dtype, device=value.device)
 
 
 OTHER_VIEWS = frozenset({aten.unfold.default, aten.real.default, aten.imag.default})
