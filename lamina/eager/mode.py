@@ -9,6 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from lamina.eager.errors import check_call
+from lamina.eager.places import check_places
 from lamina.eager.results import rule_of, strides_of
 
 aten = torch.ops.aten
@@ -63,6 +64,7 @@ def dispatch(
     if not isinstance(func, torch._ops.OpOverload):
         return result
     check_call(func, args, kwargs, result)
+    check_places(run, func, args, kwargs)
     if rule_of(func) is None:
         return result
     if isinstance(result, FakeTensor):

@@ -61,7 +61,12 @@ def _slice(e: Emitter, call: Call) -> Value:
 def _select(e: Emitter, call: Call) -> Value:
     value, shape = call["self"], shape_of(call["self"])
     dim = call["dim"] % len(shape)
-    return e.reshape(e.slice(value, dim, call["index"] % shape[dim], 1), call.shape)
+    return e.reshape(e.slice(value, dim, _place(call["index"], shape[dim]), 1), call.shape)
+
+
+def _place(index: int, size: int) -> int:
+    """An index within a dimension, counted from the front."""
+    return index + size if index < 0 else index
 
 
 def _slice_scatter(e: Emitter, call: Call) -> Value | None:
@@ -79,9 +84,13 @@ def _replace(e: Emitter, value: Value, source: Value, dim: int, start: int) -> V
     """`value` with the elements of `dim` from `start` on replaced by `source`."""
     if 0 in shape_of(source):
         return value
-    length, stop = shape_of(value)[dim], start + shape_of(source)[dim]
+    length, size = shape_of(value)[dim], shape_of(source)[dim]
+    stop = start + size
+    is_last = not stop < length
+    if is_last:
+        start = length - size
     before = [e.slice(value, dim, 0, start)] if start else []
-    after = [e.slice(value, dim, stop, length - stop)] if stop < length else []
+    after = [] if is_last else [e.slice(value, dim, stop, length - stop)]
     return e.concat([*before, source, *after], dim)
 
 
@@ -91,7 +100,7 @@ def _select_scatter(e: Emitter, call: Call) -> Value:
     dim = call["dim"] % len(shape)
     line = (*shape[:dim], 1, *shape[dim + 1 :])
     source = e.reshape(e.cast(source, call.element), line)
-    return _replace(e, value, source, dim, call["index"] % shape[dim])
+    return _replace(e, value, source, dim, _place(call["index"], shape[dim]))
 
 
 def _flip(e: Emitter, call: Call) -> Value:

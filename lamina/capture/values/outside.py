@@ -245,7 +245,8 @@ class Importer(ObjectRecords):
     def find_source(self, value: Value) -> Source | None:
         """Where a tensor, container or object of the program comes from, if from outside."""
         if type(value) is TensorValue or type(value) is SubclassValue:
-            return value.source
+            source: Source | None = value.source
+            return source
         copied = self.copy_ids.get(id(value))
         if copied is not None:
             return copied.source
