@@ -38,7 +38,7 @@ TIMM = {
 """The benchmark's list (github.com/pytorch/pytorch, benchmarks/dynamo), each with the side of its images here."""
 SIZED = ("beit", "deit", "visformer", "vit_", "swin")
 """timm's models that are built for a side."""
-SIDES = {"inception": 96, "vit_": 64, "maxvit": 224, "alexnet": 96, "vgg": 64}
+SIDES = {"inception": 96, "vit_h_14": 56, "vit_": 64, "maxvit": 224, "alexnet": 96, "vgg": 64}
 """torchvision's models that want another side than 64, or are built for one, by what their names begin with."""
 
 
@@ -74,8 +74,7 @@ def judge_torchvision(name: str, backend: Any = pass_through) -> Outcome:
         options["image_size"] = side
     elif name.startswith(("inception", "googlenet")):
         options["init_weights"] = True
-    with torch.device("meta"):
-        weight = sum(each.numel() for each in models.get_model(name, **options).parameters())
+    weight = next(iter(models.get_model_weights(name))).meta["num_params"]
     if weight > MOST_PARAMETERS:
         return Outcome("skipped", reason=f"has {weight // 1_000_000} million parameters")
     torch.manual_seed(0)
