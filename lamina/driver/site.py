@@ -20,12 +20,10 @@ import torch
 
 from lamina.autograd.trace import needs_gradient
 from lamina.capture import Captured, ResumePoint
-from lamina.capture.dynamic import SizeHistory
+from lamina.capture.dynamic import SizeHistory, remembering
 from lamina.driver import graph as graphs
 from lamina.driver.graph import Compiled
 from lamina.driver.replay import write_replay
-from lamina.driver.segments import compile_segments
-from lamina.driver.sizes import Capture, compile_for_sizes, trace_with_history
 from lamina.driver.watch import Watch, counters, watch
 from lamina.errors import CompilerBug, LaminaError, Unsupported, UserError
 from lamina.options import Options
@@ -40,6 +38,7 @@ warning)."""
 ENTRY_LIMIT = 128
 """Variants of one place in all."""
 
+Capture = Callable[[tuple[Any, ...], dict[str, Any]], Captured]
 Outcome = tuple[Any, ResumePoint | None]
 """What a call gives and None; or, at a graph break, the values of the frame and where it stands."""
 
@@ -175,8 +174,16 @@ class Site:
                 return Entry(captured, None, GRADIENT_REASON)
             try:
                 kinds = kinds_of(captured, inputs)
+                # What sizes that vary need is imported only with the first of them.
                 if captured.reads_values:
+                    from lamina.driver.segments import compile_segments
+
                     return Entry(captured, compile_segments(captured, kinds, options))
+                if not captured.varying:
+                    compiled = compile_or_replay(captured.graph_module, inputs, options, watching, kinds)
+                    captured.forget_examples()
+                    return Entry(captured, compiled)
+                from lamina.driver.sizes import compile_for_sizes
 
                 def compile_inputs(
                     values: list[Any],
@@ -186,10 +193,7 @@ class Site:
                 ) -> Compiled:
                     return compile_or_replay(graph, values, options, watching, kinds)
 
-                compiled = compile_for_sizes(captured, inputs, compile_inputs, options, kinds)
-                if not captured.varying:
-                    captured.forget_examples()
-                return Entry(captured, compiled)
+                return Entry(captured, compile_for_sizes(captured, inputs, compile_inputs, options, kinds))
             except Unsupported as error:
                 if self.settings.fullgraph:
                     raise
@@ -232,6 +236,22 @@ def capture_or_replay(
         raise
     except Exception as error:
         raise write_replay(error, None, {}, options) from error
+
+
+def trace_with_history(
+    history: SizeHistory, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Captured:
+    """Capture with the sizes that `history` says open; where that fails, with all sizes as they are."""
+    try:
+        with remembering(history):
+            captured = capture(args, kwargs)
+        if not captured.varying or captured.check(args, kwargs):
+            return captured
+    except Unsupported:
+        if not history.has_varied:
+            raise
+    with remembering(None):
+        return capture(args, kwargs)
 
 
 def identify_modules(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lamina.capture import Captured
-from lamina.capture.dynamic import SizeHistory, remembering
 from lamina.driver.graph import Compiled
 from lamina.driver.hoisting import hoist_numbers
 from lamina.driver.open_sizes import OpenGraph, OpenProgram
@@ -30,8 +29,6 @@ MOST_OPEN = 4
 PROGRAMS_KEPT = 32
 """Sets of sizes of one captured graph that have a program at the same time."""
 
-Capture = Callable[[tuple[Any, ...], dict[str, Any]], Captured]
-
 
 def compile_for_sizes(
     captured: Captured,
@@ -40,33 +37,15 @@ def compile_for_sizes(
     options: Options,
     kinds: Sequence[str] | None = None,
 ) -> Compiled:
-    """The captured graph, ready for inputs of all sizes that its guards admit; compiled for `inputs` at once.
+    """A captured graph whose sizes vary, ready for all that its guards admit; compiled for `inputs` at once.
 
     compile_inputs(inputs, watch) compiles for one set of sizes; `graph` and `kinds` name another graph than
     the captured one. kinds: what each input is; None: no program for all sizes is tried.
     """
-    if not captured.varying:
-        return compile_inputs(inputs)
     programs = SizedPrograms(captured, compile_inputs, options, kinds)
     first = programs.first(inputs)
     programs.compiled = Compiled(programs, first.report, first.is_repeatable)
     return programs.compiled
-
-
-def trace_with_history(
-    history: SizeHistory, capture: Capture, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Captured:
-    """Capture with the sizes that `history` says open; where that fails, with all sizes as they are."""
-    try:
-        with remembering(history):
-            captured = capture(args, kwargs)
-        if not captured.varying or captured.check(args, kwargs):
-            return captured
-    except Unsupported:
-        if not history.has_varied:
-            raise
-    with remembering(None):
-        return capture(args, kwargs)
 
 
 class SizedPrograms:
