@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from lamina.autograd.fake import below_autograd, quiet_fakes, to_fakes
+from lamina.autograd.fake import below_autograd, to_fakes
 from lamina.eager.errors import is_tried
+from lamina.eager.logs import quiet_fakes
 from lamina.eager.mode import EagerFakeMode
 from lamina.eager.results import rule_of
 from tests.eager.calls import make_call, overloads
