@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import lamina
-from lamina.capture import guards
+from lamina.capture import guards, identities
 from lamina.driver.dispatch import state_of
 
 
@@ -52,7 +52,7 @@ def test_what_holds_is_answered_natively() -> None:
     _, compiled, _ = make()
     captured = captured_of(compiled)
     hold = captured.match.__globals__[guards.NATIVELY]
-    assert len(captured.guards.rows) > guards.FEWEST and hold()
+    assert len(captured.guards.rows) > identities.FEWEST and hold()
 
 
 def test_an_equal_constant_holds_as_well() -> None:

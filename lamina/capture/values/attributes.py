@@ -6,6 +6,7 @@ world, which records guards for objects from outside.
 
 from __future__ import annotations
 
+import collections
 import functools
 import sys
 import types
@@ -22,8 +23,15 @@ PURE_DESCRIPTORS = (
     types.ClassMethodDescriptorType,
     types.BuiltinFunctionType,
     functools._lru_cache_wrapper,
+    type(collections.namedtuple("_", "field").__dict__["field"]),
 )
-"""C-level descriptors whose binding only makes a bound method."""
+"""C-level descriptors whose binding only makes a bound method, or takes an item of a named tuple."""
+BASES: tuple[Any, ...] = (
+    object, tuple, list, dict, set, frozenset, int, float, complex, str, bytes, bytearray, BaseException,
+    collections.deque, collections.OrderedDict, collections.defaultdict,
+)  # fmt: skip
+GENERIC_GETTERS = tuple(kind.__getattribute__ for kind in BASES)
+"""Each of these is `PyObject_GenericGetAttr`, which classes derived from these inherit."""
 
 BINDS_TWICE = sys.version_info < (3, 13)
 """Until 3.12 a classmethod binds the descriptor that it wraps."""
@@ -148,7 +156,7 @@ def load_attribute(world: Any, owner: Value, name: str) -> Value:
 
 def load_by_default(world: Any, owner: Value, name: str, getter: Value) -> Value:
     """What the C-level `__getattribute__` of the owner's class gives."""
-    if getter is object.__getattribute__:
+    if any(getter is generic for generic in GENERIC_GETTERS):
         return load_instance_attribute(world, owner, name)
     if getter is type.__getattribute__:
         return load_class_attribute(world, owner, name)
