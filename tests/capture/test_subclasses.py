@@ -213,6 +213,29 @@ def test_a_break_keeps_the_class() -> None:
     same(lamina.compile(program)(x), program(x))
 
 
+def test_regions_without_interception() -> None:
+    def broken_inside(x):
+        with torch._C.DisableTorchFunctionSubclass():
+            y = x + 1
+            lamina.graph_break()
+            y = torch.relu(y) * x
+        return y, x + 1
+
+    def plain(x):
+        return torch.add(x, 1)
+
+    x = make(Scaled)
+    for kind in (Plain, Scaled, Bare):
+        each = make(kind)
+        same(lamina.compile(broken_inside)(each), broken_inside(each))
+    fast = lamina.compile(plain, fullgraph=True)
+    for _ in range(2):
+        same(fast(x), plain(x))
+        with torch._C.DisableTorchFunctionSubclass():
+            got, expected = fast(x), plain(x)
+        same(got, expected)
+
+
 def test_errors_are_eagers() -> None:
     x = make(Quiet)
     with pytest.raises(TypeError):

@@ -147,6 +147,11 @@ def refuse_subclass(kind: type, what: str) -> NoReturn:
     stop("tensor-subclass", f"a tensor of class {kind.__qualname__} {what}")
 
 
+def guard_interception(world: Any) -> None:
+    """Guard whether the trace starts where classes may intercept torch functions."""
+    world.guard_query("interception of torch functions", torch._C._is_torch_function_enabled)
+
+
 # from outside
 
 
@@ -154,6 +159,7 @@ def bring_subclass(importer: Any, tensor: torch.Tensor, source: Source) -> Subcl
     """A tensor of a class of the user's, read at `source`."""
     kind = type(tensor)
     check_class(kind)
+    guard_interception(importer.world)
     importer.guards.kind(source, kind)
     importer.classes.append(kind)
     plain = importer.bring(as_plain(tensor), Plain(source))
@@ -232,6 +238,7 @@ def intercept(world: Any, function: Any, arguments: Arguments, keywords: Keyword
     found = list_interceptors((arguments, keywords))
     if not found:
         return MISSING
+    guard_interception(world)
     if world.interception_off:
         return run_plainly(world, function, arguments, keywords)
     return announce(world, function, arguments, keywords)

@@ -312,6 +312,7 @@ class TracingWorld(TracedAttributes):
         """Guards on the thread-wide modes that every trace depends on."""
         for name, query in MODE_QUERIES:
             self.guard_query(name, query)
+        self.interception_off = int(not torch._C._is_torch_function_enabled())
         self.modes.guard_autocast()
         if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
             stop("torch-mode", "the call is made under a mode that intercepts torch functions")
