@@ -10,9 +10,11 @@ operators from the one with `out`, so the same code runs, on row-major memory su
 
 from __future__ import annotations
 
+import math
+
 from lamina.ir.attributes import UNIT, DictAttr, attribute, plain
-from lamina.ir.core import Builder, Operation
-from lamina.ir.types import MemRefType, Type, element_count
+from lamina.ir.core import Builder, Operation, Value
+from lamina.ir.types import MemRefType, Type, element_count, numbers
 from lamina.passes.program.to_program import buffer_root
 
 NAME = "write_into"
@@ -43,13 +45,27 @@ def run(program: Operation) -> int:
 def _has_out(call: Operation) -> bool:
     """Whether the call has a form that writes into given memory, and its result is row-major."""
     callee = plain(call.attributes["callee"])
-    if callee not in WITH_OUT:
+    if callee not in WITH_OUT or not _is_row_major(call.result):
         return False
-    type_ = call.result.type
-    if not isinstance(type_, MemRefType) or type_ is not MemRefType.get(type_.shape, type_.element):
+    return callee != LINEAR or _rank(call.result) == 2 or _is_of_rows(call)
+
+
+def _is_of_rows(layer: Operation) -> bool:
+    """Whether torch computes a linear layer as one product of all rows, which adds the bias too."""
+    source, _, *bias = layer.operands
+    if not all(map(_is_row_major, (source, *bias))):
         return False
-    # On more than rows, a linear layer with `out` adds its bias apart, in another rounding.
-    return callee != LINEAR or type_.rank == 2
+    return _rank(source) == 3 or (_rank(source) > 3 and not bias)
+
+
+def _is_row_major(buffer: Value) -> bool:
+    type_ = buffer.type
+    return isinstance(type_, MemRefType) and type_ is MemRefType.get(type_.shape, type_.element)
+
+
+def _rank(buffer: Value) -> int:
+    assert isinstance(buffer.type, MemRefType)
+    return buffer.type.rank
 
 
 def _is_large(type_: Type) -> bool:
@@ -62,11 +78,26 @@ def _is_large(type_: Type) -> bool:
 def _rewrite(call: Operation, space: str) -> None:
     build = Builder.before_op(call)
     buffer = build.value("program.alloc", (), call.result.type, {"space": space})
+    first, *others = call.operands
+    target = buffer
+    if plain(call.attributes["callee"]) == LINEAR:
+        first, target = _rows(first, build), _rows(buffer, build)
     keywords = call.attributes.get("kwargs")
     known = keywords.entries if isinstance(keywords, DictAttr) else ()
     attributes = call.attributes | {
         "callee": attribute(WITH_OUT[plain(call.attributes["callee"])]),
         "kwargs": DictAttr((*known, ("out", UNIT))),
     }
-    build.op("program.call", (*call.operands, buffer), (), attributes)
+    build.op("program.call", (first, *others, target), (), attributes)
     call.replace_with([buffer])
+
+
+def _rows(buffer: Value, build: Builder) -> Value:
+    """A row-major buffer as a matrix with the last dimension that it has."""
+    type_ = buffer.type
+    assert isinstance(type_, MemRefType)
+    if type_.rank == 2:
+        return buffer
+    *outer, width = type_.shape
+    matrix = MemRefType.get((math.prod(numbers(tuple(outer))), width), type_.element)
+    return build.value("program.view", (buffer,), matrix, {"offset": 0})

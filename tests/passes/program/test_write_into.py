@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import lamina
 from lamina.ir.facts import written_buffers
 from lamina.ir.text import parse
+from tests.parity.layouts import relay
 from tests.passes.program.lowered import lower
 
 Tensor = torch.Tensor
@@ -41,6 +43,8 @@ PLANNED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "addmm": lambda x, y: torch.addmm(x[0, 0], x[0], y[0].t() @ y[0], beta=2, alpha=3).tanh(),
     "baddbmm": lambda x, y: torch.baddbmm(x[:, :1], x, y.transpose(1, 2) @ y, beta=0.5).tanh(),
     "linear": lambda x, y: F.linear(F.linear(x[0], y[0]), y[0].t(), x[0, 0]).tanh(),
+    "linear of batches": lambda x, y: F.linear(F.linear(x, y[0], x[0, 0, :7]), y[0].t()).tanh(),
+    "linear of rank 4": lambda x, y: F.linear(x.view(3, 5, 2, 4), y[0, :, 4:]).tanh(),
     "repeated": lambda x, y: F.relu(F.relu(F.relu(x[0] @ y[0].t()) @ y[0]) @ y[0].t()) * 2,
     "broadcast": lambda x, y: (x[:1].expand(3, -1, -1) @ y.transpose(1, 2)).exp(),
     "turned": lambda x, y: (x[0] @ y[0].t()).t().exp() @ x[0],
@@ -63,6 +67,32 @@ def test_products_allocate_nothing(name: str, dtype: torch.dtype) -> None:
             (result,) = run([x, y])
         torch.testing.assert_close(result, PLANNED[name](x, y))
         assert set(products.overloads) == ({"out", "default"} if name == "turned" else {"out"})
+
+
+def test_with_out_torch_computes_the_same() -> None:
+    """To the last bit, also on strange strides, no elements, and a linear layer's rows in a matrix."""
+    rng = random.Random(0)
+    for _ in range(80):
+        dtype = rng.choice([torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64])
+        batch, rows, inner, width = rng.choices([0, 1, 2, 3, 8, 17, 64], k=4)
+        shapes = ((rows, inner), (inner, width), (batch, rows, inner), (batch, inner, width), (width,))
+        x, y, xs, ys, bias = relay([make(*shape, dtype=dtype) for shape in shapes], rng)
+        for function, args in (
+            (torch.mm, (x, y)),
+            (torch.bmm, (xs, ys)),
+            (torch.addmm, (bias, x, y)),
+            (torch.baddbmm, (bias, xs, ys)),
+            (F.linear, (x, y.t())),
+            (F.linear, (x, y.t(), bias)),
+        ):
+            expected = function(*args)
+            given = torch.full(expected.shape, 7, dtype=dtype)
+            assert torch.equal(function(*args, out=given), expected)
+        xs = make(batch, rows, inner, dtype=dtype)
+        for rest in ((), (bias.contiguous(),)):
+            given = torch.full((batch * rows, width), 7, dtype=dtype)
+            F.linear(xs.view(batch * rows, inner), y.t(), *rest, out=given)
+            assert torch.equal(given.view(batch, rows, width), F.linear(xs, y.t(), *rest))
 
 
 @torch.no_grad()
@@ -106,10 +136,15 @@ def test_memory_of_products_is_planned() -> None:
 @torch.no_grad()
 def test_one_program_for_all_sizes() -> None:
     lamina.reset()
-    compiled = lamina.compile(scores, fullgraph=True)
+    layer = torch.nn.Linear(8, 8)
+
+    def layered(x: Tensor, y: Tensor) -> Tensor:
+        return layer(scores(layer(x), y)).relu()
+
+    compiled = lamina.compile(layered, fullgraph=True)
     for length in (4, 9, 17, 5):
         x, y = make(2, length, 8), make(2, length + 1, 8)
-        torch.testing.assert_close(compiled(x, y), scores(x, y))
+        torch.testing.assert_close(compiled(x, y), layered(x, y))
 
 
 def test_such_a_call_writes_its_last_operand() -> None:
