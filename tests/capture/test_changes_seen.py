@@ -442,3 +442,44 @@ def test_a_varying_number_at_which_arithmetic_fails(program, values):
 def test_a_negative_base_in_the_text_of_a_graph():
     fast = lamina.compile(lambda x: (-2.0) ** x, backend=lambda graph, inputs: graph)
     assert torch.equal(fast(X), (-2.0) ** X)
+
+
+class Whole(int):
+    pass
+
+
+class Text(str):
+    pass
+
+
+class Row(tuple):
+    __slots__ = ()
+
+
+class Table(dict):
+    @property
+    def doubled(self):
+        return self["a"] * 2
+
+
+def test_objects_of_classes_derived_from_builtin_ones_are_told_apart():
+    def program(x, value):
+        if isinstance(value, dict):
+            return x * value.doubled + hasattr(value, "late")
+        return x * (value[0] if isinstance(value, tuple) else len(value) if isinstance(value, str) else value)
+
+    table, late = Table(a=2), Table(a=2)
+    late.late = 1
+    fast = lamina.compile(program, backend=lambda graph, inputs: graph)
+    for value in (
+        Whole(3),
+        Whole(4),
+        Text("a"),
+        Text("ab"),
+        Row((1, 2)),
+        Row((2, 2)),
+        table,
+        late,
+        Table(a=3),
+    ):
+        assert torch.equal(fast(X, value), program(X, value)), value

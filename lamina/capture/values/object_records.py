@@ -28,6 +28,8 @@ class ObjectRecords:
 
     def __init__(self, guards: GuardSet) -> None:
         self.guards = guards
+        self.copy_ids: dict[int, Any] = {}
+        """Copies of containers from outside, by their own identities."""
 
     def bring(self, value: Value, source: Source, is_trusted: bool = False) -> Value:
         """`value`, read at `source`, as the program sees it."""
@@ -64,6 +66,15 @@ class ObjectRecords:
             self._add_absent(place, lambda writer: writer.constant(entries), name)
         else:
             self._add_absent(place, lambda writer: writer.read(f"{source.expression(writer)}.__dict__"), name)
+
+    def guard_absent_of_copy(self, copy: Any, name: str) -> None:
+        """A container of a class of the user's, of which the program has a copy, lacks the attribute."""
+        record = self.copy_ids.get(id(copy))
+        if record is None:
+            return
+        entries = read_dict(record.original)
+        if entries is not None and name not in entries:
+            self.guard_absent(ObjectState(record.original, record.source), name)
 
     def guard_no_attribute(self, source: Source, name: str) -> None:
         """The object at `source` finds no attribute of that name, be it its own or its class's."""

@@ -145,7 +145,6 @@ class Importer(ObjectRecords):
         self.world = world
         self.states: dict[int, ObjectState] = {}
         self.copies: dict[int, ContainerCopy] = {}
-        self.copy_ids: dict[int, ContainerCopy] = {}
         self.tensors: dict[int, TensorValue | SubclassValue] = {}
         self.tensor_sources: list[tuple[TensorValue, Source]] = []
         self.function_sources: dict[int, Source] = {}
@@ -213,7 +212,7 @@ class Importer(ObjectRecords):
         if id(value) in self.states:
             self._guard_alias(value, source)
             return value
-        if kind is tuple or kind is frozenset or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+        if isinstance(value, (tuple, frozenset)):
             return self._bring_tuple(value, kind, source)
         if isinstance(value, (list, dict, set, collections.deque)):
             return self._bring_container(value, kind, source)
@@ -244,14 +243,11 @@ class Importer(ObjectRecords):
 
     def find_source(self, value: Value) -> Source | None:
         """Where a tensor, container or object of the program comes from, if from outside."""
-        if type(value) is TensorValue or type(value) is SubclassValue:
-            source: Source | None = value.source
-            return source
-        copied = self.copy_ids.get(id(value))
-        if copied is not None:
-            return copied.source
-        state = self.states.get(id(value))
-        return None if state is None else state.source
+        holder: Any = value
+        if type(value) is not TensorValue and type(value) is not SubclassValue:
+            holder = self.copy_ids.get(id(value)) or self.states.get(id(value))
+        source: Source | None = None if holder is None else holder.source
+        return source
 
     def _keep(self, value: Value, source: Source) -> None:
         self._sources[id(value)] = source
@@ -294,6 +290,8 @@ class Importer(ObjectRecords):
         if source.is_fixed and kind is tuple and all(type(item) in IMMUTABLE for item in value):
             self.guards.identity(source, value)
             return value
+        if kind is not tuple and kind is not frozenset and not is_plain_tuple(value, kind):
+            return self._bring_opaque(value, source)
         self.classes.append(kind)
         self.guards.kind(source, kind)
         self.guards.length(source, len(value))
@@ -385,6 +383,7 @@ class Importer(ObjectRecords):
                 return value
             return self._bring_opaque(value, source)
         self.guards.kind(source, kind)
+        guard_own_value(self.guards, source, value)
         self.states[id(value)] = ObjectState(value, source)
         self._keep(value, source)
         return value
@@ -443,6 +442,7 @@ OWN_WALKS: dict[type, tuple[str, ...]] = {
     list: ("__len__",),
     set: ("__len__", "__iter__", "__eq__", "__ne__", "update", "clear"),
     collections.deque: ("__len__", "__iter__", "__getitem__", "extend", "clear"),
+    tuple: ("__len__", "__iter__", "__getitem__"),
 }
 """Methods of containers that capture itself calls."""
 BUILTIN_CONTAINERS = (list, dict, set, collections.deque, collections.OrderedDict, collections.defaultdict)
@@ -464,6 +464,23 @@ def is_plain_key(key: Any) -> bool:
         return all(is_plain_key(item) for item in key)
     return isinstance(key, (*IMMUTABLE, *BY_EQUALITY)) or (
         isinstance(key, BY_IDENTITY) and not isinstance(key, enum.Enum)
+    )
+
+
+def is_plain_tuple(value: Any, kind: type) -> bool:
+    """Whether an object of a class derived from tuple is read as one, and holds nothing but its items."""
+    is_tuple = isinstance(value, tuple) and not getattr(value, "__dict__", None)
+    return is_tuple and (hasattr(kind, "_fields") or not walks_in_its_own_way(kind))
+
+
+def guard_own_value(guards: GuardSet, source: Source, value: Any) -> None:
+    """An object of a class derived from a number's or a text's is that number or text."""
+    base = next((each for each in (int, float, complex, str, bytes) if isinstance(value, each)), None)
+    if base is None:
+        return
+    show, text = base.__repr__, base.__repr__(value)
+    guards.on_value(
+        source, "own value", text, lambda writer, name: f"{writer.constant(show)}({name}) == {text!r}"
     )
 
 

@@ -152,7 +152,10 @@ class TracedAttributes(TracedNames):
         state = self.importer.states.get(id(owner))
         if state is not None:
             return self.importer.read_attribute(state, name)
-        return super().read_instance(owner, name)
+        value = super().read_instance(owner, name)
+        if value is MISSING:
+            self.importer.guard_absent_of_copy(owner, name)
+        return value
 
     def read_instance_raw(self, owner: Value, name: str) -> Value:
         """An own attribute without guards: for tables whose use is guarded entry by entry."""
