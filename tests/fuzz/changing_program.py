@@ -167,6 +167,10 @@ def cached(number):
     return number * 2
 
 
+def tripled(number):
+    return number * 3
+
+
 def counting(stop):
     number = 0
     while number < stop:

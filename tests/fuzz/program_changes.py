@@ -283,7 +283,7 @@ FUNCTIONS_MADE_IN_LOOPS = [
     put(lambda p, w: p.halve, "mark", 1, 2),
     drop(lambda p, w: p.halve, "mark"),
     lambda p, w, r: p.cached.cache_clear(),
-    lambda p, w, r: setattr(p, "cached", r.choice([functools.lru_cache(p.double), p.double])),
+    lambda p, w, r: setattr(p, "cached", r.choice([functools.lru_cache(p.tripled), p.tripled])),
 ]
 
 LISTS_OF_MODULES = [
