@@ -107,7 +107,7 @@ def make_callable(program: Program, options: Options, watch: Watch) -> Compiled:
             def settle() -> None:
                 # Packing leaves its arena and reordered copies behind, first library calls their scratch.
                 prepare.forget_states()
-                resident.trim_heap()
+                resident.give_back()
 
             run = Prepared(main, prepare, program.prepare_arguments, settle)
     counters.kernels += len(kernels)

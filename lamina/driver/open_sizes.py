@@ -183,7 +183,7 @@ class OpenProgram:
 
             def settle() -> None:
                 prepare.forget_states()
-                resident.trim_heap()
+                resident.give_back()
 
             self.prepared = Prepared(lambda values: [], prepare, self.program.prepare_arguments, settle)
         counters.kernels += len(self.kernels)

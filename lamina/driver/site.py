@@ -27,6 +27,7 @@ from lamina.driver.replay import write_replay
 from lamina.driver.watch import Watch, counters, watch
 from lamina.errors import CompilerBug, LaminaError, Unsupported, UserError
 from lamina.options import Options
+from lamina.runtime.devices.cpu import resident
 from lamina.runtime.devices.cpu.identities import make_check
 
 GRADIENT_REASON = "gradients are needed: training is not compiled yet, the call runs eagerly"
@@ -141,6 +142,7 @@ class Site:
                 return self.run_eagerly(*args, **kwargs), None
             if entry.compiled is not None and self.settings.backend is None:
                 entry.captured.check_natively(make_check)
+                resident.give_back()
             self._put_in_front(entry, modules)
             self.takes_modules |= bool(modules)
         return self._run(entry, entry.captured.fetch_inputs(args, kwargs), args, kwargs)

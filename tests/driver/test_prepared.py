@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
 
+import lamina
+from lamina.driver import prepared, site
 from lamina.driver.prepared import Prepared
+from lamina.runtime.devices.cpu import resident
 
 
 @pytest.mark.parametrize("arguments", [(), (1,)])
@@ -31,3 +34,26 @@ def test_prepared_once_a_version(arguments: tuple[int, ...]) -> None:
     weight.mul_(3)
     assert torch.equal(run([x, weight])[0], expected())
     assert len(calls) == 1 + len(arguments)
+
+
+@pytest.mark.parametrize(("folds", "users"), [(False, {"guards"}), (True, {"guards", "fingerprint"})])
+def test_the_compilers_pages_go_after_all_is_made(
+    folds: bool, users: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def used(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            made.append(name)
+            resident.note_use()
+            return make(*arguments)
+
+        return call
+
+    monkeypatch.setattr(site, "make_check", used("guards", site.make_check))
+    monkeypatch.setattr(prepared, "Fingerprint", used("fingerprint", prepared.Fingerprint))
+    net = torch.nn.Sequential(*(torch.nn.Linear(128, 128) for _ in range(8))).eval()
+    with torch.no_grad():
+        lamina.compile(net, options={"fold_weights": folds})(torch.randn(8, 128))
+    assert users == set(made)
+    assert not resident._was_used
