@@ -9,9 +9,10 @@ import pytest
 import torch
 
 import lamina
-from lamina.driver import prepared, site
 from lamina.driver.prepared import Prepared
 from lamina.runtime.devices.cpu import resident
+from lamina.runtime.devices.cpu.fingerprint import Fingerprint
+from lamina.runtime.devices.cpu.identities import make_check
 
 
 @pytest.mark.parametrize("arguments", [(), (1,)])
@@ -50,8 +51,8 @@ def test_the_compilers_pages_go_after_all_is_made(
 
         return call
 
-    monkeypatch.setattr(site, "make_check", used("guards", site.make_check))
-    monkeypatch.setattr(prepared, "Fingerprint", used("fingerprint", prepared.Fingerprint))
+    monkeypatch.setattr("lamina.driver.site.make_check", used("guards", make_check))
+    monkeypatch.setattr("lamina.driver.prepared.Fingerprint", used("fingerprint", Fingerprint))
     net = torch.nn.Sequential(*(torch.nn.Linear(128, 128) for _ in range(8))).eval()
     with torch.no_grad():
         lamina.compile(net, options={"fold_weights": folds})(torch.randn(8, 128))
