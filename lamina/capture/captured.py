@@ -47,7 +47,11 @@ class Captured:
     ) -> None:
         self.graph_module = graph_module
         self.sources: list[Source] = [value.source for value in inputs]
-        self.varying = [place for index, value in enumerate(inputs) for place in varying_places(index, value)]
+        places = {
+            place: is_open for k, value in enumerate(inputs) for place, is_open in list_places(k, value)
+        }
+        # Where the program pins all, the compile is to find out which operation does.
+        self.varying = [place for place, is_open in places.items() if is_open] or list(places)
         self.example_inputs: list[Any] = [value.node.meta["example_value"] for value in inputs]
         self.guards = guards
         self.effect_count = effect_count
@@ -115,16 +119,16 @@ class Captured:
         return self.finish(outputs, args, kwargs)
 
 
-def varying_places(index: int, value: TensorValue | NumberValue) -> list[tuple[int, int | None]]:
-    """What the guards leave open of one input."""
+def list_places(index: int, value: TensorValue | NumberValue) -> list[tuple[tuple[int, int | None], bool]]:
+    """What of one input was captured as varying, and whether the guards leave it open."""
     if type(value) is NumberValue:
-        return [] if is_pinned(value.symbolic) else [(index, None)]
+        return [((index, None), not is_pinned(value.symbolic))]
     layout = value.builder.symbols.layouts.get(value.source.key)
     sizes = () if layout is None else layout.sizes
     return [
-        (index, dimension)
+        ((index, dimension), not is_pinned(symbol))
         for dimension, (size, symbol) in enumerate(zip(sizes, value.fake.shape, strict=False))
-        if isinstance(size, Leaf) and not is_pinned(symbol)
+        if isinstance(size, Leaf)
     ]
 
 
