@@ -22,6 +22,7 @@ from lamina.eager.strides import (
     is_channels_last,
     is_contiguous,
     like_strides,
+    suggests_channels_last,
     view_strides,
 )
 
@@ -56,7 +57,13 @@ def _contiguous(args: Arguments, result: Tensor) -> Ints:
     return contiguous_strides(tuple(result.shape))
 
 
-def _suggested(args: Arguments, result: Tensor) -> Ints | None:
+def _suggested(args: Arguments, result: Tensor) -> Ints:
+    """The kernel writes channels last where its first tensor's strides suggest it, else in order."""
+    is_last = suggests_channels_last(layout_of(args[0])) and result.dim() == args[0].dim()
+    return (channels_last_strides if is_last else contiguous_strides)(tuple(result.shape))
+
+
+def _channels_last(args: Arguments, result: Tensor) -> Ints | None:
     """The kernel writes channels last where its first tensor is, else in order."""
     first = layout_of(args[0])
     if len(first.size) > 4:
@@ -237,18 +244,30 @@ LIKE_FIRST = (
     "zeros_like",
 )
 CONTIGUOUS = ("masked_fill", "renorm", "tril", "triu")
-SUGGESTED = (
+LIKE_CHANNELS = (
     "_batch_norm_with_update",
     "_batch_norm_with_update_functional",
     "_native_batch_norm_legit",
     "_native_batch_norm_legit_functional",
     "batch_norm",
-    "max_unpool2d",
     "native_batch_norm",
+)
+SUGGESTED = (
+    "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d",
+    "_upsample_nearest_exact3d",
+    "max_unpool2d",
+    "pixel_shuffle",
+    "upsample_bicubic2d",
+    "upsample_bilinear2d",
+    "upsample_nearest1d",
+    "upsample_nearest2d",
+    "upsample_nearest3d",
 )
 BY_NAME: Mapping[str, Rule] = {
     **dict.fromkeys(LIKE_FIRST, _like_first),
     **dict.fromkeys(CONTIGUOUS, _contiguous),
+    **dict.fromkeys(LIKE_CHANNELS, _channels_last),
     **dict.fromkeys(SUGGESTED, _suggested),
     "_prelu_kernel": _prelu,
     "abs": _abs,
@@ -261,7 +280,6 @@ BY_NAME: Mapping[str, Rule] = {
     "mse_loss": _elementwise,
     "native_dropout_backward": _elementwise,
     "nll_loss2d_forward": _contiguous_unless_reduced,
-    "pixel_shuffle": _suggested,
     "pixel_unshuffle": _pixel_unshuffle,
     "roll": _roll,
     "smooth_l1_loss": _elementwise,

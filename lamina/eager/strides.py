@@ -43,6 +43,8 @@ def is_contiguous(layout: Layout) -> bool:
 
 CHANNELS_LAST = (1, 3, 2, 0)
 """The dimensions of a (batch, channels, height, width) tensor, innermost first."""
+CHANNELS_INNERMOST = {4: CHANNELS_LAST, 5: (1, 4, 3, 2, 0)}
+"""The same by the number of dimensions."""
 
 
 def is_channels_last(layout: Layout) -> bool:
@@ -58,9 +60,26 @@ def is_channels_last(layout: Layout) -> bool:
     return True
 
 
+def suggests_channels_last(layout: Layout) -> bool:
+    """Whether strides grow as those of channels last do, gaps or not.
+
+    Source: is_channels_last_strides_2d_s4 and _3d_s5 of c10/core/MemoryFormat.h.
+    """
+    order = CHANNELS_INNERMOST.get(len(layout.size))
+    if order is None or layout.stride[1] == 0:
+        return False
+    least = 0
+    for dim in order:
+        size, stride = layout.size[dim], layout.stride[dim]
+        if size == 0 or stride < least or (dim == 0 and least == layout.stride[1]):
+            return False
+        least = stride * size
+    return True
+
+
 def channels_last_strides(size: Ints) -> Ints:
-    """Strides of a fresh channels-last tensor of four dimensions."""
-    return _strides_in_order([max(length, 1) for length in size], CHANNELS_LAST)
+    """Strides of a fresh channels-last tensor of four or five dimensions."""
+    return _strides_in_order([max(length, 1) for length in size], CHANNELS_INNERMOST[len(size)])
 
 
 def is_dense(layout: Layout) -> bool:

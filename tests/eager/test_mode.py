@@ -120,6 +120,13 @@ EMPTY = torch.ones(0).as_strided((1, 0, 2, 2), (8, 9, 6, 1))
 SINGLE = torch.ones(144).as_strided((1, 4, 6, 6), (6, 36, 6, 1))
 GAPS = torch.ones(30).as_strided((2, 1, 3), (1, 10, 2))
 CHANNELS_LAST = torch.ones(2, 4, 2, 2).to(memory_format=torch.channels_last)
+OUTWARDS = (
+    torch.ones(60).as_strided((1, 2, 1, 2), (3, 1, 6, 2)),
+    torch.ones(60).as_strided((1, 3, 1, 1), (10, 2, 6, 6)),
+    torch.ones(60).as_strided((1, 1, 1, 2), (11, 1, 9, 2)),
+    torch.ones(60).as_strided((2, 3, 2, 2), (25, 1, 8, 4)),
+)
+"""Strides that are, or look like, those of channels last with gaps."""
 
 
 @pytest.mark.parametrize(
@@ -134,6 +141,11 @@ CHANNELS_LAST = torch.ones(2, 4, 2, 2).to(memory_format=torch.channels_last)
             for factor in (1, 2)
             if (func, tensor is EMPTY, factor) != (aten.pixel_unshuffle.default, True, 2)
         ),
+        *((aten.max_unpool2d.default, (each, torch.zeros_like(each).long(), [4, 5])) for each in OUTWARDS),
+        *((aten.upsample_nearest2d.default, (each, [4, 5])) for each in OUTWARDS),
+        *((aten.upsample_bilinear2d.default, (each, [4, 5], False)) for each in OUTWARDS),
+        (aten.upsample_nearest1d.default, (torch.ones(12).as_strided((2, 3, 2), (2, 4, 1)), [4])),
+        (aten.upsample_nearest3d.default, (torch.ones(2, 3, 2, 2, 2).transpose(1, 4), [4, 4, 4])),
         (aten.sort.default, (torch.ones(3, 2, 1, 2).permute(3, 1, 0, 2),)),
         (aten.tril.default, (torch.ones(3, 2).t(),)),
         (aten.copysign.Tensor, (torch.ones(3, 2).t(), torch.ones(()))),
