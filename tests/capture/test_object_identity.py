@@ -70,3 +70,15 @@ def test_forward_of_a_compiled_module_is_compiled():
     x = torch.ones(1, 2)
     assert torch.equal(fast.forward(x), module(x)) and len(graphs) == 1
     assert torch.equal(whole(x), module(x) + module(x)) and len(graphs) == 2
+
+
+@pytest.mark.parametrize(
+    "program",
+    [lambda x, first, others: x + (first == others[0]), lambda x, first, others: x + (first != others[0])],
+    ids=["equal", "unequal"],
+)
+def test_equality_that_is_identity_is_guarded(program):
+    fast = lamina.compile(program, backend=lambda graph, inputs: graph.forward)
+    first, x = First(), torch.ones(2)
+    for others in ([First()], [first], (First(),), (first,)):
+        assert torch.equal(fast(x, first, others), program(x, first, others))

@@ -197,17 +197,23 @@ def compare(world: Any, symbol: str, left: Value, right: Value) -> Value:
     attempts = [(name, left, right), (reflected, right, left)]
     if right_kind is not left_kind and is_subtype(right_kind, left_kind):
         attempts.reverse()
+    if native in (operator.eq, operator.ne) and is_told_by_identity(left) and is_told_by_identity(right):
+        return world.is_same(left, right) is (native is operator.eq)
     if not any(compares_in_python(type(owner), method) for method, owner, _ in attempts):
         return world.apply_native(native, left, right)
     for method_name, owner, other in attempts:
         result = attempt_comparison(world, method_name, owner, other)
         if result is not NotImplemented:
             return result
-    if native is operator.eq:
-        return left is right
-    if native is operator.ne:
-        return left is not right
+    if native in (operator.eq, operator.ne):
+        return world.is_same(left, right) is (native is operator.eq)
     return fail_natively(native, left, right)
+
+
+def is_told_by_identity(value: Value) -> bool:
+    """Whether a value's class leaves `==` to `object`, so that only the object itself is equal."""
+    kind = type(value)
+    return find_in_type(kind, "__eq__") is object.__eq__ and find_in_type(kind, "__ne__") is object.__ne__
 
 
 def compares_in_python(kind: type, name: str) -> bool:
