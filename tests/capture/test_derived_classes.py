@@ -7,6 +7,7 @@ import collections
 import pytest
 import torch
 
+import lamina
 from lamina.capture import trace
 
 X = torch.arange(3.0)
@@ -74,3 +75,21 @@ def test_what_builtin_classes_give_is_as_before():
     assert captured.pause is None
     found, expected = captured.call((X,), {}), program(X)
     assert torch.equal(found[0], expected[0]) and found[1] == expected[1]
+
+
+def test_methods_bound_to_what_cannot_be_read_do_not_run_in_the_trace():
+    calls = []
+
+    class Kind(tuple):
+        def doubled(self, x):
+            calls.append(1)
+            return x * 2 + self.index(1)
+
+        def __getitem__(self, place):
+            return 7
+
+    fast = lamina.compile(lambda x, method: method(x) + 1)
+    for count in (1, 2, 3):
+        with torch.no_grad():
+            assert torch.equal(fast(X, Kind((0, 1)).doubled), X * 2 + 2)
+        assert len(calls) == count

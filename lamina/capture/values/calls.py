@@ -25,11 +25,19 @@ NATIVE_KINDS: tuple[type, ...] = (
 )
 
 
+def is_machine_method(method: types.MethodType) -> bool:
+    """Whether a method, not only the object that it is bound to, is the machine's own: none of the program's."""
+    if "__machine_native__" not in type(method.__self__).__dict__:
+        return False
+    globals_: dict[str, Any] = getattr(method.__func__, "__globals__", {})
+    return str(globals_.get("__name__")).startswith("lamina.capture.")
+
+
 def call(world: Any, callee: Value, arguments: Arguments, keywords: Keywords) -> Value:
     """`callee(*arguments, **keywords)`."""
     kind = type(callee)
     if kind is types.MethodType:
-        if "__machine_native__" in type(callee.__self__).__dict__:
+        if is_machine_method(callee):
             return callee(*arguments, **keywords)
         return world.call(callee.__func__, (callee.__self__, *arguments), keywords)
     if kind is types.FunctionType or kind in NATIVE_KINDS or issubclass(kind, type):

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from lamina.capture.machine.signals import stop
-from lamina.capture.values.attributes import find_in_type, is_python_method
+from lamina.capture.values.attributes import find_in_type, is_native_type, is_python_method
 
 PURE_MODULES = frozenset(
     {
@@ -314,7 +314,7 @@ def check_plain(values: tuple[Any, ...], what: str, depth: int = 0) -> None:
 
 
 def runs_python_when_compared(kind: type) -> bool:
-    if not kind.__flags__ & (1 << 9) or issubclass(kind, enum.Enum) or "__machine_native__" in kind.__dict__:
+    if is_native_type(kind) or issubclass(kind, enum.Enum):
         return False
     return any(
         is_python_method(find_in_type(kind, name)) for name in ("__eq__", "__repr__", "__str__", "__lt__")
