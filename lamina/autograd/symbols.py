@@ -58,12 +58,17 @@ class OpenSizes:
         self.names = dict(names or {})
         self.hints = dict(hints or {})
         self.derived: dict[str, SymbolicSize] = {}
+        self.quotients: dict[SymbolicSize, None] = {}
+        """Sizes that are a quotient, which need no name."""
         self.taken: dict[Condition, None] = {}
 
     def read(self, size: Any) -> Any:
         """A size as the IR has it; anything that is no symbolic int stays as it is."""
         if isinstance(size, torch.SymInt):
-            return self.expression(size.node.expr)
+            found = self.expression(size.node.expr)
+            if isinstance(found, SymbolicSize) and len(found.terms) == 1 and has_quotient(found):
+                self.quotients[found] = None
+            return found
         if isinstance(size, torch.SymFloat | torch.SymBool):
             raise UndecidedSize(f"a number computed from sizes ({size}) is not a size")
         return size
@@ -117,12 +122,14 @@ class OpenSizes:
     def _name(self, size: SymbolicSize) -> Size:
         """The name of a derived size; the size itself where it is too small to be one.
 
-        One that differs from a named one by a constant, as a padded size does, is that name and the constant.
+        One that differs from a known one by a constant, as a padded size does, is that one and the constant.
         """
         for name, known in self.derived.items():
             difference = size - known
             if not isinstance(difference, SymbolicSize):
                 return SymbolicSize.get(name) + difference
+        if any(not isinstance(size - known, SymbolicSize) for known in self.quotients):
+            return size
         value = size.value(self.hints)
         if value < LEAST:
             return size

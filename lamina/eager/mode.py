@@ -19,8 +19,8 @@ class EagerFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     """torch's fake mode, corrected where its rules say something else than its CPU kernels do."""
 
     avoid_device_init = False
-    """True, as on a machine without a GPU, would have torch put a guard for GPUs that cannot be had in a place
-    that all threads share: with several of them it is gone while another one asks it."""
+    """True, as on a machine without a GPU, would have torch put a guard for absent GPUs in a place that all
+    threads share: with several of them it is gone while another one asks it."""
 
     def dispatch(
         self,

@@ -131,7 +131,9 @@ def run(function, x):
         pytest.param(
             with_keyword,
             True,
-            marks=pytest.mark.skipif(torch.__version__ < (2, 12), reason="eager's apply takes no keyword arguments"),
+            marks=pytest.mark.skipif(
+                torch.__version__ < (2, 12), reason="eager's apply takes no keyword arguments"
+            ),
         ),
         (without_input, False),
         (gives_input_with_setup, False),

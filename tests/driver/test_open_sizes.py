@@ -84,6 +84,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[int, int], tuple[Any, ..
         lambda x: functional.pad(functional.conv2d(x, KERNEL, stride=2), (1, 1, 1, 1)) * 2,
         lambda n, m: (make(2, 3, n + 5, m + 5),),
     ),
+    "halved and padded": (
+        lambda x: functional.pad(functional.conv2d(x, KERNEL, stride=2, padding=1), (0, 1, 0, 1)) * 2,
+        lambda n, m: (make(2, 3, 2 * n + 5, 2 * m + 5),),
+    ),
     "upsampled": (
         lambda x: functional.interpolate(functional.conv2d(x, KERNEL, stride=2), scale_factor=2) + 1,
         lambda n, m: (make(2, 3, n + 5, m + 5),),
@@ -199,11 +203,12 @@ def test_a_float_is_no_size(tmp_path: Path) -> None:
             torch.testing.assert_close(compiled(x, number), function(x, number))
 
 
-def test_a_graph_that_needs_a_size_says_so() -> None:
+def test_a_graph_that_needs_a_size_says_so(tmp_path: Path) -> None:
     def function(x):
         return torch.ops.aten.tril_indices(x.shape[0], x.shape[0])[0, 0] + x * 0.7183
 
-    compiled, counts = lamina.compile(function), []
+    options = {"cache": True, "cache_dir": str(tmp_path)}
+    compiled, counts = lamina.compile(function, options=options), []
     for n in (3, 4, 5, 6):
         x = make(n, 3)
         torch.testing.assert_close(compiled(x), function(x))
