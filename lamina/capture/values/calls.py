@@ -26,7 +26,7 @@ NATIVE_KINDS: tuple[type, ...] = (
 
 
 def is_machine_method(method: types.MethodType) -> bool:
-    """Whether a method, not only the object that it is bound to, is the machine's own: none of the program's."""
+    """Whether a method, not only the object that it is bound to, is the machine's own, not the program's."""
     if "__machine_native__" not in type(method.__self__).__dict__:
         return False
     globals_: dict[str, Any] = getattr(method.__func__, "__globals__", {})
