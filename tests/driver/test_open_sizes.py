@@ -109,6 +109,8 @@ SIZES = [(3, 4), (5, 9), (7, 13), (16, 8), (2, 31), (33, 2), (64, 67), (6, 128)]
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_new_size_builds_no_kernel(name: str) -> None:
+    if name == "encoder" and torch.__version__ < (2, 12):
+        pytest.skip("its fused operator has no shape rule for sizes that vary")
     function, arguments = PROGRAMS[name]
     compiled = lamina.compile(function)
     built = []
