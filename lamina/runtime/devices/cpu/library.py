@@ -155,8 +155,8 @@ def _openmp() -> dict[str, int] | None:
 def _linker() -> llvm.LLJIT:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    # The older linker may put a kernel's constants more than 2 GB from its code, in a process with much memory,
-    # and then ends the process.
+    # LLVM's older linker may put a kernel's constants more than 2 GB from its code, in a process with much
+    # memory, and then ends the process.
     return llvm.create_lljit_compiler(use_jit_link=True)
 
 
