@@ -57,14 +57,15 @@ def usual_modes():
     try:
         yield
     finally:
+        # First of all: what torch imports below looks through all modules.
+        for name in ("changing_library", "changing_extra"):
+            sys.modules.pop(name, None)
         torch.set_default_dtype(torch.float32)
         torch.use_deterministic_algorithms(False)
         torch._C._set_cudnn_enabled(True)
         torch.set_float32_matmul_precision("highest")
         torch.set_autocast_enabled("cpu", False)
         torch.set_autocast_dtype("cpu", torch.bfloat16)
-        for name in ("changing_library", "changing_extra"):
-            sys.modules.pop(name, None)
 
 
 def run_sequence(seed, calls):
