@@ -371,7 +371,10 @@ CASES = [
 def as_before() -> Iterator[None]:
     """Put back what the cases change for everybody."""
     threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    # A case's own garbage is what matters: the collector need not look at all that was there before.
+    gc.freeze()
     yield
+    gc.unfreeze()
     torch.use_deterministic_algorithms(False)
     torch._C._set_cudnn_enabled(True)
     torch.set_float32_matmul_precision(precision)
