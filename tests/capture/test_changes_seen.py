@@ -326,6 +326,23 @@ def data_descriptor_in_the_place_of_a_default() -> Case:
     return program, [nothing, lambda: setattr(Kind, "rate", property(lambda self: 5))]
 
 
+def descriptor_that_becomes_one_of_data() -> Case:
+    class Rate:
+        def __get__(self, owner, kind):
+            return 5
+
+    class Kind:
+        rate = Rate()
+
+    made = Kind()
+    made.rate = 2
+
+    def program(x):
+        return x * made.rate
+
+    return program, [nothing, lambda: setattr(Rate, "__set__", lambda self, owner, value: None)]
+
+
 def own_attribute_in_the_place_of_a_buffer() -> Case:
     module = torch.nn.BatchNorm1d(3)
 
@@ -363,6 +380,7 @@ CASES = [
     name_added_to_the_builtins,
     names_of_functions_and_classes,
     data_descriptor_in_the_place_of_a_default,
+    descriptor_that_becomes_one_of_data,
     own_attribute_in_the_place_of_a_buffer,
 ]
 

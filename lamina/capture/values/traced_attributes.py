@@ -186,6 +186,8 @@ class TracedAttributes(TracedNames):
         if id(holder) not in self.classes and not is_trusted_module(holder.__module__):
             guard = self.guards.constant if type(raw) in IMMUTABLE else self.guards.identity
             guard(ClassEntry(holder, name), raw)
+            # A class that gets a `__set__` makes data descriptors of its instances, which win.
+            self.importer.classes.append(type(raw))
 
     def read_class_value(self, holder: type, name: str, raw: Value) -> Value:
         if id(holder) in self.classes:
