@@ -39,8 +39,8 @@ def compile_for_sizes(
 ) -> Compiled:
     """A captured graph whose sizes vary, ready for all that its guards admit; compiled for `inputs` at once.
 
-    compile_inputs(inputs, watch) compiles for one set of sizes; `graph` and `kinds` name another graph than
-    the captured one. kinds: what each input is; None: no program for all sizes is tried.
+    compile_inputs(inputs, watch, graph=, kinds=) compiles for one set of sizes, without `graph` the captured
+    graph. kinds: what each input is; None: no program for all sizes is tried.
     """
     programs = SizedPrograms(captured, compile_inputs, options, kinds)
     first = programs.first(inputs)
