@@ -11,9 +11,10 @@ from typing import Any
 from lamina.capture.machine.signals import stop
 
 CO_GENERATOR = 0x20
-CO_ASYNC = 0x80 | 0x100 | 0x200
-"""Coroutines, iterable coroutines and asynchronous generators."""
-CO_SUSPENDS = CO_GENERATOR | CO_ASYNC
+CO_COROUTINE = 0x80
+CO_ITERABLE_COROUTINE = 0x100
+CO_ASYNC_GENERATOR = 0x200
+CO_SUSPENDS = CO_GENERATOR | CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR
 """Flags of code whose frame may be left and entered again."""
 Handler = Callable[[Any, Any, "Instruction"], "int | None"]
 

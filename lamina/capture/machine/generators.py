@@ -1,4 +1,4 @@
-"""Generators: a suspended frame that the machine resumes, usable by C code through `__next__`."""
+"""Suspended frames that the machine resumes; generators are usable by C code through `__next__`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,11 @@ if TYPE_CHECKING:
     from lamina.capture.machine.loop import Machine
 
 
-class GeneratorValue:
-    """A generator whose frame belongs to the machine; stepped lazily, as CPython's is."""
+class SuspendedFrame:
+    """A frame that belongs to the machine and is left at each yield; stepped lazily, as CPython's is."""
 
-    __slots__ = (
-        "__weakref__",
-        "_name",
-        "_qualname",
-        "finished",
-        "frame",
-        "gi_code",
-        "machine",
-        "running",
-        "started",
-    )
-    __machine_native__ = True
+    __slots__ = ("__weakref__", "_name", "_qualname", "finished", "frame", "machine", "running", "started")
+    KIND = "generator"
 
     def __init__(self, machine: Machine, frame: Frame) -> None:
         self.machine = machine
@@ -36,27 +26,31 @@ class GeneratorValue:
         self.started = False
         self.finished = False
         self.running = False
-        self.gi_code = frame.code
         self._name = frame.function.__name__
         self._qualname = frame.function.__qualname__
 
     def __repr__(self) -> str:
-        return f"<generator object {self._qualname} at {id(self):#x}>"
+        return f"<{self.face_name} object {self._qualname} at {id(self):#x}>"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("cannot pickle 'generator' object")
+        raise TypeError(f"cannot pickle '{self.face_name}' object")
 
     def __getattr__(self, name: str) -> Value:
         if name == "__name__":
             return self._name
         if name == "__qualname__":
             return self._qualname
-        raise AttributeError(f"'generator' object has no attribute {name!r}")
+        raise AttributeError(f"'{self.face_name}' object has no attribute {name!r}")
+
+    @property
+    def face_name(self) -> str:
+        """The name of CPython's type."""
+        return self.KIND.replace(" ", "_")
 
     def write_attribute(self, name: str, value: Value) -> None:
         """What the program's assignment to an attribute does."""
         if name not in ("__name__", "__qualname__"):
-            raise AttributeError(f"'generator' object has no attribute {name!r}")
+            raise AttributeError(f"'{self.face_name}' object has no attribute {name!r}")
         if not isinstance(value, str):
             raise TypeError(f"{name} must be set to a string object")
         if name == "__name__":
@@ -65,33 +59,24 @@ class GeneratorValue:
             self._qualname = value
 
     @property
-    def gi_running(self) -> bool:
-        return self.running
-
-    @property
-    def gi_suspended(self) -> bool:
+    def is_suspended(self) -> bool:
         return self.started and not self.running and not self.finished
 
     @property
     def holds_handlers(self) -> bool:
-        """Whether closing the generator would run code of its own: it stands in a try or with statement."""
-        return self.gi_suspended and self.frame.decoded.find_range(self.frame.position - 1) is not None
+        """Whether closing would run code of its own: the frame stands in a try or with statement."""
+        return self.is_suspended and self.frame.decoded.find_range(self.frame.position - 1) is not None
 
     @property
-    def gi_yieldfrom(self) -> Value:
-        return self._find_delegate() if self.gi_suspended else None
+    def delegate(self) -> Value:
+        """What the frame awaits or yields from."""
+        return self._find_delegate() if self.is_suspended else None
 
     @property
-    def gi_frame(self) -> Value:
+    def visible_frame(self) -> Value:
         if self.finished:
             return None
-        return stop("frames", "the frame of a generator is read")
-
-    def __iter__(self) -> GeneratorValue:
-        return self
-
-    def __next__(self) -> Value:
-        return self.send(None)
+        return stop("frames", f"the frame of {self._qualname} is read")
 
     def __del__(self) -> None:
         # An unfinished generator is closed when it goes: its finally blocks run.
@@ -104,11 +89,11 @@ class GeneratorValue:
     def send(self, value: Value) -> Value:
         """Resume with `value`; raises StopIteration at the end."""
         if self.running:
-            raise ValueError("generator already executing")
+            raise ValueError(f"{self.KIND} already executing")
         if self.finished:
             raise StopIteration
         if not self.started and value is not None:
-            raise TypeError("can't send non-None value to a just-started generator")
+            raise TypeError(f"can't send non-None value to a just-started {self.KIND}")
         if self.started:
             self.frame.stack.append(value)
         self.started = True
@@ -139,7 +124,7 @@ class GeneratorValue:
             raise StopIteration if value is None else StopIteration(value)
         finally:
             self.running = False
-        failure = RuntimeError("generator raised StopIteration")
+        failure = RuntimeError(f"{self.KIND} raised StopIteration")
         failure.__context__ = cause
         raise failure from cause
 
@@ -158,7 +143,7 @@ class GeneratorValue:
         if traceback is not None:
             error.__traceback__ = traceback
         if self.running:
-            raise ValueError("generator already executing")
+            raise ValueError(f"{self.KIND} already executing")
         if self.finished or not self.started:
             if not self.finished:
                 self._finish()
@@ -188,7 +173,7 @@ class GeneratorValue:
                 self._finish()
         if not is_unhandled:
             return self._resume()
-        failure = RuntimeError("generator raised StopIteration")
+        failure = RuntimeError(f"{self.KIND} raised StopIteration")
         failure.__context__ = cause
         raise failure from cause
 
@@ -243,7 +228,7 @@ class GeneratorValue:
     def close(self) -> Value:
         """End the generator: GeneratorExit is raised where it is suspended."""
         if self.running:
-            raise ValueError("generator already executing")
+            raise ValueError(f"{self.KIND} already executing")
         if self.finished:
             return None
         if not self.started:
@@ -256,7 +241,40 @@ class GeneratorValue:
             return None
         except StopIteration as stopped:
             return stopped.value if sys.version_info >= (3, 13) else None
-        raise RuntimeError("generator ignored GeneratorExit")
+        raise RuntimeError(f"{self.KIND} ignored GeneratorExit")
+
+
+class GeneratorValue(SuspendedFrame):
+    """A generator."""
+
+    __slots__ = ()
+    __machine_native__ = True
+
+    def __iter__(self) -> GeneratorValue:
+        return self
+
+    def __next__(self) -> Value:
+        return self.send(None)
+
+    @property
+    def gi_code(self) -> types.CodeType:
+        return self.frame.code
+
+    @property
+    def gi_running(self) -> bool:
+        return self.running
+
+    @property
+    def gi_suspended(self) -> bool:
+        return self.is_suspended
+
+    @property
+    def gi_yieldfrom(self) -> Value:
+        return self.delegate
+
+    @property
+    def gi_frame(self) -> Value:
+        return self.visible_frame
 
 
 def make_exception(world: Any, kind: Any, value: Any = None) -> BaseException:

@@ -11,9 +11,17 @@ import types
 from typing import Any
 
 from lamina.capture.machine.binding import bind_arguments
-from lamina.capture.machine.code import CO_ASYNC, CO_GENERATOR, DecodedCode, Handler, decode
+from lamina.capture.machine.code import (
+    CO_COROUTINE,
+    CO_GENERATOR,
+    CO_SUSPENDS,
+    DecodedCode,
+    Handler,
+    decode,
+)
+from lamina.capture.machine.coroutines import AsyncGeneratorValue, CoroutineValue
 from lamina.capture.machine.frame import Frame
-from lamina.capture.machine.generators import GeneratorValue
+from lamina.capture.machine.generators import GeneratorValue, SuspendedFrame
 from lamina.capture.machine.signals import RETURNED, TracingPaused, TracingStopped, Value, stop
 
 DEEPEST = 900
@@ -65,15 +73,21 @@ class Machine:
     ) -> Value:
         """Call a Python function with a frame of the machine's own."""
         frame = self.make_frame(function, arguments, keywords)
-        flags = function.__code__.co_flags
-        if flags & CO_ASYNC:
-            stop("async", f"{function.__qualname__} is a coroutine or an asynchronous generator")
-        if flags & CO_GENERATOR:
-            generator = GeneratorValue(self, frame)
-            self.note_birth(generator)
-            return generator
+        if function.__code__.co_flags & CO_SUSPENDS:
+            return self.suspend(frame)
         self.run(frame)
         return frame.value
+
+    def suspend(self, frame: Frame) -> SuspendedFrame:
+        """The generator or coroutine whose frame is yet to run."""
+        flags = frame.code.co_flags
+        kind: type[SuspendedFrame] = GeneratorValue
+        if not flags & CO_GENERATOR:
+            self.world.check_asynchronous(frame.function)
+            kind = CoroutineValue if flags & CO_COROUTINE else AsyncGeneratorValue
+        made = kind(self, frame)
+        self.note_birth(made)
+        return made
 
     def make_frame(
         self, function: types.FunctionType, arguments: tuple[Value, ...], keywords: dict[str, Value]

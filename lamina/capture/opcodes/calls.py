@@ -6,9 +6,10 @@ import sys
 import types
 from typing import Any
 
-from lamina.capture.machine.code import Handler, Instruction
+from lamina.capture.machine.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Handler, Instruction
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.signals import MISSING, NULL, Value, stop
+from lamina.capture.opcodes.asynchronous import wrap_yielded
 from lamina.capture.opcodes.containers import name_callable, take
 from lamina.capture.opcodes.names import import_all
 from lamina.capture.values.iteration import is_iterable, unpack
@@ -131,6 +132,18 @@ INTRINSICS_WITH_ONE = {
 }
 
 
+def replace_stop(flags: int, error: BaseException) -> BaseException:
+    """What leaves a frame of code with these flags for an error that would be taken for its end (PEP 479)."""
+    is_async_generator = flags & CO_ASYNC_GENERATOR
+    kind = "async generator" if is_async_generator else "coroutine" if flags & CO_COROUTINE else "generator"
+    for stopping in (StopIteration, *((StopAsyncIteration,) if is_async_generator else ())):
+        if isinstance(error, stopping):
+            replaced = RuntimeError(f"{kind} raised {stopping.__name__}")
+            replaced.__cause__ = error
+            return replaced
+    return error
+
+
 def call_intrinsic_1(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     from lamina.capture.values import operators
 
@@ -140,11 +153,9 @@ def call_intrinsic_1(machine: Any, frame: Frame, instruction: Instruction) -> in
     elif name == "INTRINSIC_UNARY_POSITIVE":
         frame.stack[-1] = operators.apply_unary(machine.world, "UNARY_POSITIVE", frame.stack[-1])
     elif name == "INTRINSIC_STOPITERATION_ERROR":
-        error = frame.stack[-1]
-        if isinstance(error, StopIteration):
-            replaced = RuntimeError("generator raised StopIteration")
-            replaced.__cause__ = error
-            frame.stack[-1] = replaced
+        frame.stack[-1] = replace_stop(frame.code.co_flags, frame.stack[-1])
+    elif name == "INTRINSIC_ASYNC_GEN_WRAP":
+        wrap_yielded(machine, frame, instruction)
     elif name == "INTRINSIC_IMPORT_STAR":
         import_all(machine, frame, frame.stack[-1])
         frame.stack[-1] = None

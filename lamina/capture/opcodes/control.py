@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+import types
 from typing import Any
 
-from lamina.capture.machine.code import Handler, Instruction
+from lamina.capture.machine.code import CO_COROUTINE, CO_ITERABLE_COROUTINE, Handler, Instruction
+from lamina.capture.machine.coroutines import CoroutineValue
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.raising import find_way_around
-from lamina.capture.machine.signals import MISSING, RETURNED, YIELDED, Value, stop
+from lamina.capture.machine.signals import MISSING, RETURNED, YIELDED, Value
 from lamina.capture.values.attributes import find_in_type
 
 KEEPS_ITERATOR = sys.version_info >= (3, 12)
@@ -123,7 +125,10 @@ def yield_value(machine: Any, frame: Frame, instruction: Instruction) -> int | N
 
 
 def get_yield_from_iter(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    if type(frame.stack[-1]) is not GeneratorValue:
+    if type(frame.stack[-1]) in (CoroutineValue, types.CoroutineType):
+        if not frame.code.co_flags & (CO_COROUTINE | CO_ITERABLE_COROUTINE):
+            raise TypeError("cannot 'yield from' a coroutine object in a non-coroutine generator")
+    elif type(frame.stack[-1]) is not GeneratorValue:
         frame.stack[-1] = machine.world.iterate(frame.stack[-1])
     return None
 
@@ -168,10 +173,6 @@ def end_for(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     return None
 
 
-def refuse_async(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    stop("async", f"asynchronous code ({instruction.name}) is not modelled", "call it eagerly")
-
-
 HANDLERS: dict[str, Handler] = {
     "JUMP_FORWARD": jump,
     "JUMP_BACKWARD": jump,
@@ -201,10 +202,4 @@ HANDLERS: dict[str, Handler] = {
     "SEND": send,
     "END_SEND": end_send,
     "CLEANUP_THROW": cleanup_throw,
-    "ASYNC_GEN_WRAP": refuse_async,
-    "BEFORE_ASYNC_WITH": refuse_async,
-    "END_ASYNC_FOR": refuse_async,
-    "GET_AITER": refuse_async,
-    "GET_ANEXT": refuse_async,
-    "GET_AWAITABLE": refuse_async,
 }

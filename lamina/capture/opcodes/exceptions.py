@@ -78,15 +78,20 @@ def load_assertion_error(machine: Any, frame: Frame, instruction: Instruction) -
 
 
 def before_with(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
+    return enter_with(machine, frame, "__enter__", "__exit__", "context manager")
+
+
+def enter_with(machine: Any, frame: Frame, entering: str, leaving: str, protocol: str) -> int | None:
+    """Leave the bound method that ends the `with` statement and what entering gave on the stack."""
     manager = frame.stack.pop()
     kind = type(manager)
-    for name in ("__enter__", "__exit__"):
+    for name in (entering, leaving):
         if find_in_type(kind, name) is MISSING:
-            hint = " (missed __exit__ method)" if name == "__exit__" else ""
-            raise TypeError(f"{kind.__name__!r} object does not support the context manager protocol{hint}")
+            hint = f" (missed {leaving} method)" if name == leaving else ""
+            raise TypeError(f"{kind.__name__!r} object does not support the {protocol} protocol{hint}")
     world = machine.world
-    enter = load_special(world, manager, "__enter__")
-    leave = load_special(world, manager, "__exit__")
+    enter = load_special(world, manager, entering)
+    leave = load_special(world, manager, leaving)
     frame.stack.append(leave)
     frame.stack.append(world.call(enter, (), {}))
     return None

@@ -6,6 +6,7 @@ import sys
 
 from lamina.capture.machine.code import Handler
 from lamina.capture.opcodes import (
+    asynchronous,
     attributes,
     calls,
     containers,
@@ -27,6 +28,7 @@ FAMILIES: tuple[dict[str, Handler], ...] = (
     control.HANDLERS,
     calls.HANDLERS,
     exceptions.HANDLERS,
+    asynchronous.HANDLERS,
     matching.HANDLERS,
 )
 

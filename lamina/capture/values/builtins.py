@@ -17,6 +17,7 @@ import types
 from collections import OrderedDict, deque
 from typing import Any
 
+from lamina.capture.machine import coroutines
 from lamina.capture.machine.frame_view import FrameView, view_frame
 from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
@@ -434,6 +435,7 @@ def fits(native: Any, arguments: Arguments, keywords: Keywords) -> bool:
 
 NATIVE_FACES: dict[type, type] = {
     GeneratorValue: types.GeneratorType,
+    **coroutines.FACES,
     FrameView: types.FrameType,
     SequenceIterator: type(iter(texts.OldSequence())),
 }

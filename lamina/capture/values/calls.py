@@ -8,6 +8,7 @@ import operator
 import types
 from typing import Any
 
+from lamina.capture.machine.generators import SuspendedFrame
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.values.attributes import IMMUTABLE_TYPE, find_in_type, is_python_method
 
@@ -33,6 +34,13 @@ def is_machine_method(method: types.MethodType) -> bool:
     return str(globals_.get("__name__")).startswith("lamina.capture.")
 
 
+def is_unbound(world: Any, callee: Any, arguments: Arguments) -> bool:
+    """Whether `callee` is an unbound method of CPython's type of generators, given one of ours."""
+    if not arguments or not issubclass(type(arguments[0]), SuspendedFrame):
+        return False
+    return getattr(callee, "__objclass__", None) is world.type_of(arguments[0])
+
+
 def call(world: Any, callee: Value, arguments: Arguments, keywords: Keywords) -> Value:
     """`callee(*arguments, **keywords)`."""
     kind = type(callee)
@@ -47,6 +55,8 @@ def call(world: Any, callee: Value, arguments: Arguments, keywords: Keywords) ->
     if kind is types.FunctionType:
         return world.call_python(callee, arguments, keywords)
     if kind in NATIVE_KINDS:
+        if is_unbound(world, callee, arguments):
+            return getattr(arguments[0], callee.__name__)(*arguments[1:], **keywords)
         return world.call_native(callee, arguments, keywords)
     if issubclass(kind, type):
         return construct(world, callee, arguments, keywords)

@@ -65,6 +65,9 @@ class TracingWorld(TracedAttributes):
     ignored: Unsupported | None = None
     """Why a generator that went unfinished could not be closed."""
 
+    def check_asynchronous(self, function: types.FunctionType) -> None:
+        stop("async", f"{function.__qualname__} is a coroutine or an asynchronous generator")
+
     # operators
 
     def apply_native(self, native: Any, *operands: Value) -> Value:

@@ -7,7 +7,7 @@ import sys
 import types
 from typing import Any
 
-from lamina.capture.machine.generators import GeneratorValue
+from lamina.capture.machine.generators import SuspendedFrame
 from lamina.capture.machine.loop import Machine
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.values import attributes, calls, conversions, iteration, operators, texts
@@ -28,6 +28,9 @@ class World:
 
     def note_entered(self, function: types.FunctionType) -> None:
         """A frame is made for `function`: its code is what runs."""
+
+    def check_asynchronous(self, function: types.FunctionType) -> None:
+        """Stop if coroutines must not be made."""
 
     def is_user_file(self, name: str) -> bool:
         return True
@@ -124,7 +127,7 @@ class World:
         return raw
 
     def write_instance(self, owner: Value, name: str, value: Value) -> None:
-        if type(owner) is GeneratorValue:
+        if issubclass(type(owner), SuspendedFrame):
             owner.write_attribute(name, value)
         elif issubclass(type(owner), type):
             type.__setattr__(owner, name, value)
@@ -132,7 +135,7 @@ class World:
             attributes.find_native(type(owner), "__setattr__")(owner, name, value)
 
     def erase_instance(self, owner: Value, name: str) -> None:
-        if type(owner) is GeneratorValue:
+        if issubclass(type(owner), SuspendedFrame):
             owner.write_attribute(name, MISSING)
         elif issubclass(type(owner), type):
             type.__delattr__(owner, name)
