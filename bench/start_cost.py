@@ -8,30 +8,23 @@ those on the clock are beside them.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import statistics
-import subprocess
-import sys
 import tempfile
 import time
+from pathlib import Path
 
 import torch
 
+from bench.fresh import Measurement, Numbers
 from bench.peers import PEERS
-from bench.process import ROOT, write_bytecode
 from bench.workloads import NETWORKS, get
 
 SYSTEMS = ("eager", "lamina")
 TARGET = 1.5
 """Seconds that a second process may start later than eager's."""
-Seconds = tuple[float, float]
-"""Of the calling thread, and on the clock."""
 
 
-def measure(name: str, system: str) -> Seconds:
-    """Until the first result in this process."""
+def measure(name: str, system: str) -> Numbers:
+    """Seconds of the thread and on the clock until the first result in this process."""
     example = get(name).build()
     with torch.no_grad():
         thread, clock = time.thread_time(), time.perf_counter()
@@ -39,48 +32,26 @@ def measure(name: str, system: str) -> Seconds:
         return time.thread_time() - thread, time.perf_counter() - clock
 
 
-def measure_apart(name: str, system: str, cache: str) -> Seconds:
-    """The same in a process of its own, with the caches in the folder `cache`."""
-    command = [sys.executable, "-m", "bench.start_cost", "--one", name, system]
-    environment = os.environ | {"LAMINA_CACHE_DIR": cache}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=ROOT)
-    thread, clock = json.loads(done.stdout.splitlines()[-1])
-    return thread, clock
+MEASUREMENT = Measurement("bench.start_cost", measure)
 
 
-def added_seconds(name: str, rounds: int) -> Seconds:
+def added_seconds(name: str, rounds: int) -> Numbers:
     """Lamina's seconds less eager's: medians over processes that take turns."""
-    with tempfile.TemporaryDirectory(prefix="lamina-bench-") as cache:
-        measure_apart(name, "lamina", cache)
-        times: dict[str, list[Seconds]] = {system: [] for system in SYSTEMS}
-        for _ in range(rounds):
-            for system in SYSTEMS:
-                times[system].append(measure_apart(name, system, cache))
-    eager, ours = (
-        [statistics.median(each) for each in zip(*times[system], strict=True)] for system in SYSTEMS
-    )
-    return ours[0] - eager[0], ours[1] - eager[1]
+    with tempfile.TemporaryDirectory(prefix="lamina-bench-") as folder:
+        cache = Path(folder)
+        MEASUREMENT.run(name, "lamina", cache)
+        found = MEASUREMENT.medians(name, SYSTEMS, rounds, cache)
+    thread, clock = (ours - eager for eager, ours in zip(found["eager"], found["lamina"], strict=True))
+    return thread, clock
 
 
 def main() -> None:
     """Print a row a network, and the largest."""
-    parser = argparse.ArgumentParser(prog="python -m bench.start_cost", description=__doc__)
-    parser.add_argument("--one", nargs=2, metavar=("WORKLOAD", "SYSTEM"), help=argparse.SUPPRESS)
-    parser.add_argument("--workload", help="names, separated by commas; all networks where none is named")
-    parser.add_argument("--rounds", type=int, default=3, help="processes a system, taking turns")
-    arguments = parser.parse_args()
-    if arguments.one:
-        print(json.dumps(measure(*arguments.one)))
-        return
-    write_bytecode()
-    networks = [workload.name for workload in NETWORKS]
-    chosen = arguments.workload.split(",") if arguments.workload else networks
-    if not set(chosen) <= set(networks):
-        raise SystemExit(f"there are: {', '.join(networks)}")
+    networks, rounds = MEASUREMENT.parse(__doc__, [workload.name for workload in NETWORKS])
     added = []
     print(f"{'network':<14} {'thread s':>9} {'clock s':>9}")
-    for name in chosen:
-        thread, clock = added_seconds(name, arguments.rounds)
+    for name in networks:
+        thread, clock = added_seconds(name, rounds)
         added.append(thread)
         print(f"{name:<14} {thread:9.2f} {clock:9.2f}", flush=True)
     print(f"largest {max(added):.2f} s of the thread (target {TARGET})")
