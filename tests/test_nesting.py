@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 import threading
 import traceback
@@ -256,3 +257,44 @@ def test_a_disabled_method_runs_once_with_its_effects() -> None:
     for count in (1, 2, 3):
         torch.testing.assert_close(fast(x), net.linear(x) * 2)
         assert net.calls == count
+
+
+def double(x: Tensor) -> Tensor:
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    "compile_it", [lamina.compile, lambda each: torch.compile(each, backend="eager")], ids=["ours", "torch's"]
+)
+def test_a_wrapper_with_the_marks_of_a_compiled_function_is_itself(compile_it: Callable[..., Any]) -> None:
+    """`functools.wraps` copies attributes: a wrapper is not what it wraps."""
+    fast, x = compile_it(double), torch.randn(3)
+
+    @functools.wraps(fast)
+    def wrapper(x: Tensor) -> Tensor:
+        return fast(x) + 1
+
+    scaled = functools.wraps(fast)(functools.partial(lambda factor, x: fast(x) * factor, 3.0))
+    for program, expected in ((wrapper, x * 2 + 1), (scaled, x * 6)):
+        whole = lamina.compile(lambda x, program=program: program(x), fullgraph=True)
+        torch.testing.assert_close(lamina.compile(program, fullgraph=True)(x), expected)
+        torch.testing.assert_close(whole(x), expected)
+
+
+def test_what_torch_compiled_is_entered() -> None:
+    net, x = nn.Linear(3, 3), torch.randn(2, 3)
+    compiled = torch.compile(net, backend="eager")
+    fast = lamina.compile(lambda x: compiled(x) * 2, fullgraph=True)
+    torch.testing.assert_close(fast(x), net(x) * 2)
+
+
+def test_a_bound_compiled_method_is_compiled_with_its_owner() -> None:
+    class Holder:
+        factor = 2.0
+
+        @lamina.compile
+        def scale(self, x: Tensor) -> Tensor:
+            return x * self.factor
+
+    x = torch.randn(3)
+    torch.testing.assert_close(lamina.compile(Holder().scale, fullgraph=True)(x), x * 2)

@@ -8,16 +8,17 @@ from lamina.capture.breaks.resume_point import ResumePoint
 from lamina.capture.captured import Captured
 from lamina.capture.frontend import trace, trace_rest
 from lamina.capture.machine.code import CO_SUSPENDS
-from lamina.capture.values.tracing_world import DISABLED_MARKS
+from lamina.capture.marks import is_disabled, read_compiled_mark
 from lamina.capture.values.trust import is_library_file
 
 __all__ = [
     "CO_SUSPENDS",
-    "DISABLED_MARKS",
     "CallerNeeded",
     "Captured",
     "ResumePoint",
+    "is_disabled",
     "is_library_file",
+    "read_compiled_mark",
     "run_rest",
     "step",
     "trace",

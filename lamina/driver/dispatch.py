@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from lamina.autograd.trace import needs_gradient
-from lamina.capture import CallerNeeded, ResumePoint, run_rest, step, trace, trace_rest
+from lamina.capture import CallerNeeded, ResumePoint, read_compiled_mark, run_rest, step, trace, trace_rest
 from lamina.driver.exported import has_dynamic_sizes, is_exported, module_of
 from lamina.driver.nested import Nested
 from lamina.driver.site import Settings, Site, compile_or_replay
@@ -43,6 +43,8 @@ class State:
     """Callees that run compiled after a break, shared by all states that came from one compile."""
     root: Site = field(init=False)
     places: dict[ResumePoint, Site] = field(default_factory=dict)
+    code: types.CodeType | None = None
+    """Of the function that calls this."""
 
     def __post_init__(self) -> None:
         original, fullgraph = self.original, self.settings.fullgraph
@@ -179,19 +181,23 @@ def compile_callable(
     def compiled(*args: Any, **kwargs: Any) -> Any:
         return state.call(args, kwargs)
 
+    state.code = compiled.__code__  # type: ignore[attr-defined]
     compiled.__lamina__ = state  # type: ignore[attr-defined]
     return compiled
 
 
 def _original_of(function: Callable[..., Any]) -> Callable[..., Any]:
     state = state_of(function)
-    return function if state is None else state.original
+    if state is None:
+        return function
+    original = state.original
+    return types.MethodType(original, function.__self__) if type(function) is types.MethodType else original
 
 
 def state_of(function: Any) -> State | None:
     """The state of a compiled callable; None for any other object."""
     holder = type(function) if isinstance(function, torch.nn.Module) else function
-    found = getattr(holder, "__lamina__", None)
+    found = read_compiled_mark(getattr(holder, "__func__", holder))
     return found if isinstance(found, State) else None
 
 
@@ -219,7 +225,7 @@ def _compile_module(module: torch.nn.Module, settings: Settings) -> torch.nn.Mod
         return forward_state.call(args, kwargs)
 
     # Code that is compiled itself enters the original, and not our way to compiled code.
-    forward.__lamina__ = types.SimpleNamespace(original=first_forward)  # type: ignore[attr-defined]
+    forward.__lamina__ = types.SimpleNamespace(original=first_forward, code=forward.__code__)  # type: ignore[attr-defined]
 
     def deepcopy(self: torch.nn.Module, memo: dict[int, Any]) -> torch.nn.Module:
         copied = _compile_module(copy.deepcopy(original, memo), settings)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from lamina.capture import CO_SUSPENDS, DISABLED_MARKS, is_library_file
+from lamina.capture import CO_SUSPENDS, is_disabled, is_library_file, read_compiled_mark
 
 LOOKS_AT_FRAMES = frozenset({"_getframe", "currentframe", "f_back"})
 """Names in the code of functions that want the user's frames above them: they are called as they are."""
@@ -68,14 +68,14 @@ class Nested:
 
 def is_compiled(holder: Any) -> bool:
     """Whether a function or a module's class carries the state of a compiled callable."""
-    return "__lamina__" in holder.__dict__
+    return read_compiled_mark(holder) is not None
 
 
 def is_worth_compiling(function: Any) -> bool:
     """Whether a function is the user's, not the standard library's or torch's, and can be a root."""
     if type(function) is not types.FunctionType or is_compiled(function):
         return False
-    if any(function.__dict__.get(mark) for mark in DISABLED_MARKS):
+    if is_disabled(function):
         return False
     code = function.__code__
     if code.co_flags & CO_SUSPENDS or is_library_file(code.co_filename):

@@ -14,6 +14,7 @@ import torch
 from lamina.capture import class_guards
 from lamina.capture.guards import MODES
 from lamina.capture.machine.signals import TracingStopped, Value, stop
+from lamina.capture.marks import find_original, is_disabled
 from lamina.capture.sources import Called, Field, Fixed
 from lamina.capture.values import calls, hashing, natives, reducing, scripted, sizes, subclasses, torch_calls
 from lamina.capture.values.attribute_view import AttributeView
@@ -29,10 +30,6 @@ from lamina.capture.values.trust import is_trusted_module
 from lamina.errors import Unsupported
 
 COMPARING = frozenset(native for native, *_ in COMPARE.values())
-COMPILED_MARK = "__lamina__"
-"""The attribute by which a compiled function, or a compiled module's class, names its state."""
-DISABLED_MARKS = ("__lamina_disabled__", "_torchdynamo_disable")
-"""Attributes of functions that lamina.disable and torch.compiler.disable made."""
 OPERATOR_KINDS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 DICT_FACES = (LargeDict, AttributeView)
 HASHED: tuple[type, ...] = (
@@ -187,10 +184,9 @@ class TracingWorld(TracedAttributes):
         if kind is OpaqueValue:
             callee = scripted.find_python(self, callee, arguments, keywords) or callee
             kind = type(callee)
-        compiled = (callee if kind is types.FunctionType else kind).__dict__.get(COMPILED_MARK)
-        if compiled is not None and hasattr(compiled, "original"):
+        original = find_original(callee)
+        if original is not None:
             # Compiled code inside compiled code is one program: the original is entered.
-            original = compiled.original
             callee = self.importer.bring(original, Fixed(original, natives.describe_native(callee)))
         return calls.call(self, callee, arguments, keywords)
 
@@ -199,7 +195,7 @@ class TracingWorld(TracedAttributes):
     ) -> Value:
         if torch_calls.is_leaf_function(function, arguments, keywords):
             return torch_calls.record_leaf(self, function, arguments, keywords)
-        if any(function.__dict__.get(mark) for mark in DISABLED_MARKS):
+        if is_disabled(function):
             stop("disabled", f"{function.__qualname__} is marked to run eagerly")
         if arguments and id(function) not in self.functions:
             self._guard_method(function, arguments[0])
