@@ -1,7 +1,8 @@
 """LLVM text -> optimised object code, by llvmlite, in this process.
 
 The text already has explicit vectors and loops in rotated form, so only a few cheap passes run before code
-generation. A TargetMachine is made once for each instruction set; llvmlite runs one call at a time.
+generation. Nothing of a compile outlives it: a TargetMachine keeps half a megabyte for each kind of function
+that it has seen, a context each constant. llvmlite runs one call at a time.
 """
 
 from __future__ import annotations
@@ -46,9 +47,8 @@ def features(isa: str) -> str:
     )
 
 
-@cache
 def machine(isa: str) -> llvm.TargetMachine:
-    """The code generator for an instruction set."""
+    """A code generator for an instruction set, made in a millisecond or two."""
     _initialise()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
@@ -93,7 +93,7 @@ def optimised_text(text: str, isa: str) -> str:
 
 def _parse(text: str, code_generator: llvm.TargetMachine) -> llvm.ModuleRef:
     try:
-        module = llvm.parse_assembly(text)
+        module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
     except RuntimeError as error:
         raise CompilerBug(f"LLVM rejects the text: {error}", stage="compile") from None
