@@ -22,6 +22,7 @@ from lamina.autograd.trace import needs_gradient
 from lamina.capture import Captured, ResumePoint
 from lamina.capture.dynamic import SizeHistory, remembering
 from lamina.driver import graph as graphs
+from lamina.driver.earlier_results import earlier_results
 from lamina.driver.graph import Compiled
 from lamina.driver.replay import write_replay
 from lamina.driver.watch import Watch, counters, watch
@@ -161,7 +162,7 @@ class Site:
             if self.variants:
                 counters.recompiles += 1
                 self.recompile_reasons.append(self._explain_miss(args, kwargs))
-            with watching.stage("capture"):
+            with watching.stage("capture"), earlier_results(self.name, options):
                 captured = capture_or_replay(self.history, self.capture, args, kwargs, options)
             counters.breaks += captured.pause is not None
             if is_without_work(captured):

@@ -38,7 +38,8 @@ def check_call(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result
     if not is_tried(func):
         return
     try:
-        key = func, tuple(map(_key, args)), tuple((name, _key(value)) for name, value in kwargs.items())
+        named = tuple((name, _key(value)) for name, value in kwargs.items())
+        key = func, torch.get_default_dtype(), tuple(map(_key, args)), named
     except _NotTriedError:
         return
     if key not in _known:

@@ -9,6 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from lamina.eager.errors import check_call
+from lamina.eager.known_results import find, keep, key_of
 from lamina.eager.places import check_places
 from lamina.eager.results import rule_of, strides_of
 
@@ -30,7 +31,15 @@ class EagerFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """The result of an operation on fakes."""
-        return dispatch(super().dispatch, func, types, args, kwargs or {})
+        kwargs = kwargs or {}
+        key = key_of(self, func, args, kwargs)
+        known = None if key is None else find(self, key, args)
+        if known is not None:
+            return known
+        result = dispatch(super().dispatch, func, types, args, kwargs)
+        if key is not None:
+            keep(self, key, func, args, result)
+        return result
 
 
 def fills_its_storage(tensor: torch.Tensor) -> bool:
