@@ -21,10 +21,10 @@ from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.outside import (
     BOUND_NATIVE,
     BY_EQUALITY,
-    BY_IDENTITY,
     IMMUTABLE,
     LargeDict,
     is_bound_native,
+    is_by_identity,
 )
 from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.subclasses import SubclassMethod, SubclassValue, as_kind
@@ -104,7 +104,7 @@ class ValueRebuilder:
             stop("local-class", f"the class {value.__qualname__}, made inside, leaves the compiled function")
         if kind in BOUND_NATIVE and is_bound_native(value):
             return self.writer.fresh(f"({self.express(value.__self__)}).{value.__name__}")
-        if isinstance(value, BY_IDENTITY) or kind in BY_EQUALITY or is_native_enum(kind):
+        if is_by_identity(value) or kind in BY_EQUALITY or is_native_enum(kind):
             return self.writer.constant(value)
         if kind is AttributeView:
             return self.writer.read(f"{value.state.source.expression(self.writer)}.__dict__")

@@ -62,12 +62,17 @@ BY_IDENTITY: tuple[type, ...] = (
     functools._lru_cache_wrapper,
     torch._ops.OpOverload,
     torch._ops.OpOverloadPacket,
-    torch._ops.HigherOrderOperator,
 )
 BOUND_NATIVE = (types.BuiltinFunctionType, types.MethodWrapperType)
 OPAQUE = (torch.Generator, torch.jit.ScriptFunction)
 LARGE = 256
 """Dicts with more entries are read key by key instead of being copied."""
+
+
+def is_by_identity(value: Value) -> bool:
+    """Whether an object stands for itself: it is guarded by identity and may leave a capture as it is."""
+    # Asked whether an object is one of its own, this class of torch's walks through all its subclasses.
+    return isinstance(value, BY_IDENTITY) or torch._ops.HigherOrderOperator in type(value).__mro__
 
 
 def is_made_per_call(function: types.FunctionType) -> bool:
@@ -166,7 +171,7 @@ class Importer(ObjectRecords):
             return self._bring_tensor(value, source)
         if kind is types.FunctionType and not source.is_fixed and is_made_per_call(value):
             return self._bring_function(value, source)
-        if isinstance(value, BY_IDENTITY):
+        if is_by_identity(value):
             if kind in BOUND_NATIVE and not source.is_fixed and is_bound_native(value):
                 return self._bring_bound_native(value, source)
             if not is_trusted:
@@ -296,7 +301,7 @@ class Importer(ObjectRecords):
         self.guards.kind(source, kind)
         self.guards.length(source, len(value))
         if kind is frozenset:
-            if not all(type(item) in IMMUTABLE or isinstance(item, BY_IDENTITY) for item in value):
+            if not all(type(item) in IMMUTABLE or is_by_identity(item) for item in value):
                 stop("outside", "a frozenset of objects comes from outside")
             self.guards.on_value(
                 source, "equal", repr(value), lambda writer, name: f"{name} == {writer.constant(value)}"
@@ -343,7 +348,7 @@ class Importer(ObjectRecords):
                 base.__setitem__(copy, bring_key(self, key), self.bring(item, Item(source, key, reader)))
             record.first = dict(base.items(copy))
         elif isinstance(value, set):
-            if not all(type(item) in IMMUTABLE or isinstance(item, BY_IDENTITY) for item in value):
+            if not all(type(item) in IMMUTABLE or is_by_identity(item) for item in value):
                 stop("outside", "a set of objects comes from outside")
             frozen = frozenset(value)
             self.guards.on_value(
@@ -463,7 +468,7 @@ def is_plain_key(key: Any) -> bool:
     if isinstance(key, (tuple, frozenset)):
         return all(is_plain_key(item) for item in key)
     return isinstance(key, (*IMMUTABLE, *BY_EQUALITY)) or (
-        isinstance(key, BY_IDENTITY) and not isinstance(key, enum.Enum)
+        is_by_identity(key) and not isinstance(key, enum.Enum)
     )
 
 
