@@ -19,13 +19,14 @@ from lamina.autograd.decompose import argument_values
 from lamina.autograd.lower import LOWERINGS
 from lamina.autograd.lower.dtypes import SCALAR_OF, element
 from lamina.autograd.lower.emitter import Call, Emitter
+from lamina.autograd.lower.numbers import Decided, OpenNumber
 from lamina.autograd.lower.records import record_lowering
 from lamina.autograd.symbols import STATIC, OpenSizes
 from lamina.autograd.trace import Traced
 from lamina.errors import CompilerBug, Unsupported
 from lamina.ir.attributes import STORAGE, UNIT, DenseElementsAttr
 from lamina.ir.core import UNKNOWN, Block, Builder, Location, Operation, Region, Value, make_module
-from lamina.ir.sizes import SymbolicSize
+from lamina.ir.sizes import SymbolicSize, UndecidedSize
 from lamina.ir.types import KERNEL_SCALARS, FunctionType, TensorType, none
 
 Tensor = torch.Tensor
@@ -84,6 +85,8 @@ class Importer:
         self.builder = Builder(block)
         self.emitter = Emitter(self.builder)
         self.values: dict[fx.Node, Any] = {}
+        self.arguments: dict[int, Value] = {}
+        """Those of @main, by the positions of the inputs that they are."""
         self.sizes = traced.sizes
 
     def run(self) -> list[Value]:
@@ -91,8 +94,11 @@ class Importer:
         arguments = iter(self.block.arguments)
         for index, node in enumerate(self.traced.graph_module.graph.nodes):
             if node.op == "placeholder":
-                value = self.traced.inputs[index]
-                self.values[node] = next(arguments) if isinstance(value, Tensor) else self.sizes.read(value)
+                value: Any = self.traced.inputs[index]
+                if isinstance(value, Tensor):
+                    self.values[node] = self.arguments[index] = next(arguments)
+                else:
+                    self.values[node] = self.sizes.read(value)
             elif node.op != "output":
                 self.builder.location = _location(node)
                 self.values[node] = self.import_node(node)
@@ -148,7 +154,16 @@ class Importer:
         if isinstance(arguments, list | tuple):
             read = [self.read_arguments(each) for each in arguments]
             return tuple(read) if isinstance(arguments, tuple) else read
-        return self.sizes.read(arguments)
+        number: Any = arguments
+        return self.open_number(number) if isinstance(number, torch.SymFloat) else self.sizes.read(number)
+
+    def open_number(self, number: torch.SymFloat) -> OpenNumber:
+        """A float that varies, as a lowering takes it. Raises UndecidedSize for one computed of others."""
+        found = self.sizes.find_number(number)
+        if found is None:
+            raise UndecidedSize(f"{number} is computed from numbers that vary")
+        decided = Decided(found.name, found.hint, self.sizes.number_conditions)
+        return OpenNumber(self.emitter, self.arguments[found.position], decided)
 
     def is_kernel_node(self, node: fx.Node, fakes: list[Any]) -> bool:
         """Whether kernels have all of the node's element types."""
@@ -164,12 +179,22 @@ class Importer:
         return bool(fakes)
 
     def library_call(self, node: fx.Node) -> Any:
-        """The node as a call of torch's own operator."""
+        """The node as a call of torch's own operator; a float that varies is an operand of f64.
+
+        Raises UndecidedSize for such a float in a tensor's place, where it has another weight than a tensor.
+        """
+        arguments = schema_of(node).arguments
+        named = {each.name: value for each, value in zip(arguments, node.args, strict=False)} | node.kwargs
+        for each in arguments:
+            if isinstance(named.get(each.name), torch.SymFloat) and "number" not in str(each.real_type):
+                raise UndecidedSize(f"{node.target} takes a number that varies for a tensor")
         operands: list[Value] = []
 
         def encode(value: Any) -> Any:
             if isinstance(value, fx.Node):
                 value = self.values[value]
+            if isinstance(value, torch.SymFloat):
+                value = self.open_number(value).value
             if isinstance(value, Value):
                 operands.append(value)
                 return UNIT

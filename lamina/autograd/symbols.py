@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from lamina.autograd.numbers import NumberCondition, NumberInput
 from lamina.ir.sizes import LEAST, Condition, Size, SymbolicSize, UndecidedSize, has_quotient, known_relation
 
 Make = Callable[..., Size]
@@ -39,10 +40,20 @@ RELATIONS = {
 }
 """Our relation to 0 of the difference of both sides, times the sign."""
 OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<"}
+NUMBER_RELATIONS = {
+    "Unequality": "!=",
+    "StrictLessThan": "<",
+    "LessThan": "<=",
+    "StrictGreaterThan": ">",
+    "GreaterThan": ">=",
+}
+"""Not equality: a number that is one number only is none that varies."""
 
 
 class OpenSizes:
     """The symbols of one trace: `names` from torch's to ours, `hints` the sizes at hand by our names.
+
+    numbers: the floats that vary, by torch's names; `number_conditions`: what is taken for granted of them.
 
     A sum with a quotient in it, such as the size of a convolution's result, gets a name of its own in
     `derived`: products of such sizes stay products.
@@ -53,8 +64,11 @@ class OpenSizes:
         environment: Any = None,
         names: Mapping[str, str] | None = None,
         hints: Mapping[str, int] | None = None,
+        numbers: Mapping[str, NumberInput] | None = None,
     ) -> None:
         self.environment = environment
+        self.numbers = dict(numbers or {})
+        self.number_conditions: dict[NumberCondition, None] = {}
         self.names = dict(names or {})
         self.hints = dict(hints or {})
         self.derived: dict[str, SymbolicSize] = {}
@@ -70,8 +84,17 @@ class OpenSizes:
                 self.quotients[found] = None
             return found
         if isinstance(size, torch.SymFloat | torch.SymBool):
-            raise UndecidedSize(f"a number computed from sizes ({size}) is not a size")
+            raise UndecidedSize(f"a number computed from sizes or numbers that vary ({size}) is needed")
         return size
+
+    def symbolic_numbers(self) -> dict[int, Any]:
+        """torch's symbols for the floats that vary, by the positions of these among the inputs."""
+        return {each.position: each.symbol for each in self.numbers.values()}
+
+    def find_number(self, number: torch.SymFloat) -> NumberInput | None:
+        """The input that a symbolic float is; None for what is computed."""
+        expression = number.node.expr
+        return self.numbers.get(str(expression)) if expression.is_Symbol else None
 
     def read_all(self, sizes: Iterable[Any]) -> tuple[Any, ...]:
         """Several sizes or strides."""
@@ -151,9 +174,11 @@ class OpenSizes:
         if self.environment is None:
             return
         for symbol, value in self.environment.replacements.items():
+            name = getattr(operation, "__name__", operation)
             if value.is_Integer and str(symbol) in self.names:
-                name = getattr(operation, "__name__", operation)
                 raise UndecidedSize(f"{name} needs to know the size {self.names[str(symbol)]}")
+            if str(symbol) in self.numbers:
+                raise UndecidedSize(f"{name} needs to know a number that varies")
 
     def conditions(self) -> list[Condition]:
         """What the trace took for granted of the sizes, beyond that each is at least `LEAST`."""
@@ -166,12 +191,34 @@ class OpenSizes:
             if isinstance(above, SymbolicSize):
                 found[Condition(above, ">=")] = None
         for guard in self.environment.guards:
-            found.update(dict.fromkeys(self._condition(guard.expr)))
+            if any(str(symbol) in self.numbers for symbol in guard.expr.free_symbols):
+                self._note_number_conditions(guard.expr)
+            else:
+                found.update(dict.fromkeys(self._condition(guard.expr)))
         for symbol, value in self.environment.replacements.items():
             difference = self._symbol(symbol) - self.expression(value)
             if isinstance(difference, SymbolicSize):
                 found[Condition(difference, "==")] = None
         return list(found)
+
+    def _note_number_conditions(self, expression: Any) -> None:
+        name = type(expression).__name__
+        if name == "And":
+            for part in expression.args:
+                self._note_number_conditions(part)
+            return
+        if name not in NUMBER_RELATIONS:
+            raise UndecidedSize(f"{expression} depends on numbers that vary")
+        left, right = map(self._number_operand, expression.args)
+        self.number_conditions[NumberCondition(left, NUMBER_RELATIONS[name], right)] = None
+
+    def _number_operand(self, expression: Any) -> str | float:
+        """A side of a comparison: the name of a number that varies, or a constant."""
+        if expression.is_Symbol and str(expression) in self.numbers:
+            return self.numbers[str(expression)].name
+        if expression.is_number:
+            return float(expression)
+        raise UndecidedSize(f"{expression} is computed from numbers that vary")
 
     def _symbol(self, symbol: Any) -> Size:
         return SymbolicSize.get(self.names[str(symbol)]) if str(symbol) in self.names else 0

@@ -76,7 +76,8 @@ def needs_gradient(inputs: Sequence[object]) -> bool:
 def trace_inference(graph_module: fx.GraphModule, inputs: Sequence[Any], sizes: OpenSizes = STATIC) -> Traced:
     """Trace `graph_module` on `inputs` (real or fake tensors, numbers; one for each placeholder).
 
-    sizes: the symbols in the sizes of fakes among the inputs.
+    sizes: the symbols in the sizes of fakes among the inputs, and the floats that vary; each of these is
+    among the inputs as an f64 tensor without dimensions, and to the graph it is the symbol.
 
     Raises Unsupported where the graph's meaning depends on tensor data, and for tensors that are not plain
     strided ones. Errors of the user's own program (shapes, dtypes) pass through as eager raises them.
@@ -87,8 +88,10 @@ def trace_inference(graph_module: fx.GraphModule, inputs: Sequence[Any], sizes: 
     fakes = to_fakes(mode, inputs)
     recorder = Recorder(mode)
     _add_inputs(recorder, inputs, fakes)
+    symbols = sizes.symbolic_numbers()
+    given = [symbols.get(index, fake) for index, fake in enumerate(fakes)] if symbols else fakes
     with quiet_fakes(), below_autograd(), sizes.dispatching(), recorder:
-        value = _run(graph_module, recorder, fakes, sizes)
+        value = _run(graph_module, recorder, given, sizes)
     return _finish(recorder, fakes, value, sizes)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from lamina.capture.layouts import LARGEST, SMALLEST_DYNAMIC
+from lamina.capture.layouts import SMALLEST_DYNAMIC, bounds_of_int
 from lamina.capture.sources import Source
 from lamina.errors import UserError
 
@@ -87,9 +87,7 @@ class SizeHistory:
                 return None
         if isinstance(value, float):
             return (0, None) if math.isfinite(value) else None
-        if SMALLEST_DYNAMIC <= value <= LARGEST:
-            return SMALLEST_DYNAMIC, None
-        return (-LARGEST, -1) if -LARGEST <= value <= -1 else None
+        return bounds_of_int(value)
 
 
 _current: ContextVar[SizeHistory | None] = ContextVar("history", default=None)

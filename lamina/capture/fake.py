@@ -162,6 +162,19 @@ def make_symbol(environment: Any, number: int, hint: int, low: int, high: int | 
     return str(expression), environment.create_symintnode(expression, hint=hint, source=source)
 
 
+def make_number_symbol(environment: Any, number: int, hint: float) -> tuple[str, Any]:
+    """A symbol for a float that is now worth `hint`: its name and its SymFloat."""
+    from torch._guards import Source
+    from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+    class NamedSource(Source):
+        name = SourceName(f"number{number}")
+
+    source: Any = NamedSource()
+    expression = environment.create_symbol(hint, source, dynamic_dim=DimDynamic.DYNAMIC, positive=None)
+    return str(expression), environment.create_symfloatnode(expression, hint=hint, source=source)
+
+
 def make_dynamic_fake(
     mode: FakeTensorMode, tensor: torch.Tensor, sizes: list[Any], strides: list[Any]
 ) -> FakeTensor:
@@ -226,6 +239,7 @@ __all__ = [
     "make_dynamic_fake",
     "make_fake",
     "make_fake_mode",
+    "make_number_symbol",
     "make_shape_environment",
     "make_symbol",
     "print_expression",

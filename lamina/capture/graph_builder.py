@@ -23,9 +23,11 @@ from lamina.capture.generated import Writer
 from lamina.capture.layouts import Leaf
 from lamina.capture.machine.signals import TracingStopped, stop
 from lamina.capture.noting_mode import NotingMode
+from lamina.capture.number_arguments import fix_floats, follows_floats, stand_in
 from lamina.capture.reads import Reads
 from lamina.capture.sources import Source
 from lamina.capture.symbols import Symbols
+from lamina.capture.values.computed import Computed
 from lamina.capture.values.packed import check_packed
 from lamina.capture.values.sizes import NumberValue, PendingCall, SizeTuple, make_size
 from lamina.capture.values.tensor import TensorValue
@@ -63,44 +65,6 @@ CLASSES_OF_DTYPES = (type, type(torch.FloatTensor))
 NUMPY_NUMBERS = frozenset({"float64", "float32", "int64", "int32", "int16", "int8", "uint8"})
 PYTHON_KINDS: dict[Any, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 SYMBOLIC: tuple[Any, ...] = tuple(PYTHON_KINDS)
-FOLLOWS_FLOATS = frozenset(
-    {
-        "add",
-        "add_",
-        "iadd",
-        "sub",
-        "sub_",
-        "isub",
-        "mul",
-        "mul_",
-        "imul",
-        "div",
-        "div_",
-        "truediv",
-        "itruediv",
-        "pow",
-        "clamp",
-        "clamp_",
-        "clamp_min",
-        "clamp_max",
-        "lerp",
-        "lerp_",
-        "addcmul",
-        "addcmul_",
-        "addcdiv",
-        "addcdiv_",
-        "masked_fill",
-        "masked_fill_",
-        "fill_",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-    }
-)
-"""Operations whose result has the same sizes and type whatever the value of a float among the arguments."""
 
 
 class GraphBuilder:
@@ -114,6 +78,7 @@ class GraphBuilder:
         self.reads = Reads(self)
         self.inputs: list[TensorValue | NumberValue] = []
         self._by_fake: dict[int, TensorValue] = {}
+        self._computed: dict[Any, NumberValue] = {}
         self._last_placeholder: torch.fx.Node | None = None
 
     def add_input(
@@ -143,6 +108,13 @@ class GraphBuilder:
         value = NumberValue(self, number, symbolic, None, leaf, node)
         self.inputs.append(value)
         return value
+
+    def add_computed(self, number: int, source: Computed, bounds: tuple[int, int | None]) -> NumberValue:
+        """A placeholder for an int that is computed before the call; one for each computation."""
+        known = self._computed.get(source.key)
+        if known is None:
+            known = self._computed[source.key] = self.add_number(number, source, "computed", bounds)
+        return known
 
     def _add_placeholder(self, name: str, example: Any) -> torch.fx.Node:
         if self._last_placeholder is not None:
@@ -179,7 +151,7 @@ class GraphBuilder:
     def _record(
         self, kind: str, target: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        if getattr(target, "__name__", target) in FOLLOWS_FLOATS:
+        if follows_floats(target, args, kwargs):
             fake_args = tuple(to_fake(stand_in(value)) for value in args)
         else:
             args = tuple(fix_floats(value) for value in args)
@@ -401,21 +373,6 @@ def is_number_of_numpy(value: Any) -> bool:
     """Whether torch takes a scalar of NumPy's as the Python number it holds."""
     kind = type(value)
     return kind.__module__ == "numpy" and kind.__name__ in NUMPY_NUMBERS
-
-
-def stand_in(value: Any) -> Any:
-    """An argument of an operation that does not look at the value of a number: any value does for it."""
-    return value.kind(2) if type(value) is NumberValue and value.is_unknown else value
-
-
-def fix_floats(value: Any) -> Any:
-    """An argument of an operation that may look at the value of a float: dynamic floats become constants."""
-    kind = type(value)
-    if kind is NumberValue and value.kind is float:
-        return value.specialize()
-    if kind is tuple or kind is list:
-        return kind(fix_floats(item) for item in value)
-    return value
 
 
 def to_node(value: Any) -> Any:

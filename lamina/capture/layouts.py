@@ -13,6 +13,13 @@ SMALLEST_DYNAMIC = 2
 LARGEST = 2**62
 
 
+def bounds_of_int(value: int) -> tuple[int, int | None] | None:
+    """The bounds of an int that varies and is now `value`; None where it is captured as it is."""
+    if SMALLEST_DYNAMIC <= value <= LARGEST:
+        return SMALLEST_DYNAMIC, None
+    return (-LARGEST, -1) if -LARGEST <= value <= -1 else None
+
+
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A symbol's place: dimension `dimension` of the tensor at `source`, or the int there (None)."""

@@ -67,6 +67,7 @@ def make_open_program(
             describe_main(lookup(module, "main"), traced, inputs, kinds)
         program = lower_graph(module, traced, context, cache, watch, is_open=True)
     program.conditions = list(dict.fromkeys([*sizes.conditions(), *decisions.conditions]))
+    program.number_conditions = list(sizes.number_conditions)
     program.derived = dict(sizes.derived)
     return program
 

@@ -9,7 +9,7 @@ become numbers and memory is planned, in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,15 +17,22 @@ import torch
 from torch import fx
 
 from lamina.autograd.fake import fake_mode_of, storage_key, to_fakes
+from lamina.autograd.numbers import NumberInput, is_ordinary, number_name
 from lamina.autograd.outputs import ConstantOutput, Output, ViewOutput, finish_outputs
 from lamina.autograd.symbols import OpenSizes
-from lamina.capture.fake import make_dynamic_fake, make_shape_environment, make_symbol
+from lamina.capture.fake import (
+    make_dynamic_fake,
+    make_number_symbol,
+    make_shape_environment,
+    make_symbol,
+)
 from lamina.capture.layouts import relate_strides
 from lamina.driver.graph import Compiled, find_program, keep_program
 from lamina.driver.kernels import STORE, Kernel
 from lamina.driver.prepared import Prepared
 from lamina.driver.program import OpenDimension, Program
 from lamina.driver.program_key import program_text
+from lamina.driver.scalars import as_scalars, taking_scalars
 from lamina.driver.watch import Watch, counters
 from lamina.ir import machine
 from lamina.ir.passes import Context
@@ -44,21 +51,31 @@ Places = Sequence[tuple[int, int | None]]
 
 @dataclass(frozen=True, slots=True)
 class OpenGraph:
-    """A torch-level graph, and which dimensions of which inputs vary, or which inputs that are ints."""
+    """A torch-level graph, and which dimensions of which inputs vary, or which inputs that are ints.
+
+    numbers: which inputs are floats that vary; a program has them as f64 tensors without dimensions.
+    """
 
     graph: fx.GraphModule
     kinds: Sequence[str]
     varying: Places
     options: Options
+    numbers: Sequence[int] = ()
 
     def dimensions(self) -> list[OpenDimension]:
         """A name for each size that varies."""
         return [OpenDimension(f"s{number}", *place) for number, place in enumerate(self.varying)]
 
     def admits(self, inputs: Sequence[Any]) -> bool:
-        """Whether no int that varies is below `LEAST`."""
+        """Whether no int that varies is below `LEAST`, and each float is an ordinary one."""
         values = (inputs[k] if d is None else inputs[k].shape[d] for k, d in self.varying)
-        return not any(type(value) is int and value < LEAST for value in values)
+        return not any(type(value) is int and value < LEAST for value in values) and all(
+            is_ordinary(inputs[k]) for k in self.numbers
+        )
+
+    def number_values(self, inputs: Sequence[Any]) -> dict[str, float]:
+        """The floats at hand by name."""
+        return {number_name(k): inputs[k] for k in self.numbers}
 
     def compile(self, inputs: Sequence[Any], watch: Watch) -> OpenProgram:
         """Compile for all sizes for which the same holds as for those of `inputs`.
@@ -66,24 +83,26 @@ class OpenGraph:
         Raises Unsupported where the graph or a pass needs to know a size.
         """
         dimensions = self.dimensions()
-        sizes = dimensions_of(inputs, dimensions)
+        sizes, numbers = dimensions_of(inputs, dimensions), self.number_values(inputs)
+        tensors = as_scalars(inputs, self.numbers)
         cache = Cache(self.options.cache_path() if self.options.cache else None)
         is_kept = self.options.cache and not self.options.verify and not self.options.trace
         with watch.stage("program key"):
-            text = self._text(inputs, dimensions) if is_kept else None
+            text = self._text(tensors, dimensions) if is_kept else None
         program = find_program(text, self.options, cache, watch)
-        if program is None or not program.holds(sizes):
-            program = self._make(inputs, dimensions, cache, watch)
+        if program is None or not program.holds(sizes, numbers):
+            program = self._make(tensors, numbers, dimensions, cache, watch)
             keep_program(text, program, self.options, cache)
         positions = dict.fromkeys(each.position for each in dimensions if each.dimension is not None)
         layouts = {k: open_layout(inputs[k], k, dimensions) for k in positions}
-        made = OpenProgram(program, self.options, layouts)
+        made = OpenProgram(program, self, layouts)
         with watch.stage("give back"):
             resident.give_back()
         return made
 
     def _text(self, inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> str | None:
         layouts = {each.position: f"int {each.name}" for each in dimensions}
+        layouts |= dict.fromkeys(self.numbers, "float")
         for position in layouts:
             if isinstance(inputs[position], Tensor):
                 sizes, strides = open_layout(inputs[position], position, dimensions)
@@ -91,7 +110,12 @@ class OpenGraph:
         return program_text(self.graph, inputs, self.kinds, self.options, available_libraries(), layouts)
 
     def _make(
-        self, inputs: Sequence[Any], dimensions: Sequence[OpenDimension], cache: Cache, watch: Watch
+        self,
+        inputs: Sequence[Any],
+        numbers: dict[str, float],
+        dimensions: Sequence[OpenDimension],
+        cache: Cache,
+        watch: Watch,
     ) -> Program:
         from lamina.driver.lowering import make_open_program
 
@@ -99,7 +123,7 @@ class OpenGraph:
             self.options, machine.host(self.options), libraries=available_libraries(), stage=watch.stage
         )
         with watch.stage("trace"):
-            fakes, sizes = open_fakes(inputs, dimensions)
+            fakes, sizes = open_fakes(inputs, dimensions, {k: numbers[number_name(k)] for k in self.numbers})
         program = make_open_program(self.graph, fakes, self.kinds, sizes, context, cache, watch)
         program.dimensions = list(dimensions)
         return program
@@ -131,8 +155,12 @@ def _product(stride: int | tuple[int, ...], factors: Sequence[Any]) -> Any:
     return product
 
 
-def open_fakes(inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> tuple[list[Any], OpenSizes]:
+def open_fakes(
+    inputs: Sequence[Any], dimensions: Sequence[OpenDimension], numbers: Mapping[int, float]
+) -> tuple[list[Any], OpenSizes]:
     """The inputs as fakes, of symbolic sizes where sizes vary; a symbol for an int that varies.
+
+    numbers: the floats that vary by their positions among the inputs, which have them as tensors.
 
     Raises Unsupported for sizes below `LEAST`, other numbers, and a varying input that shares its memory.
     """
@@ -147,6 +175,10 @@ def open_fakes(inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> tu
         name, symbol = make_symbol(environment, number, size, LEAST, None)
         names[name] = each.name
         symbols[each.position, each.dimension] = symbol
+    open_numbers = {}
+    for position, value in numbers.items():
+        name, symbol = make_number_symbol(environment, position, value)
+        open_numbers[name] = NumberInput(position, symbol, value)
     tensors = [value for value in inputs if isinstance(value, Tensor)]
     owners = [storage_key(value) for value in tensors]
     fakes = list(inputs)
@@ -160,7 +192,9 @@ def open_fakes(inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> tu
         sizes = [symbols.get((position, k), size) for k, size in enumerate(tensor.shape)]
         related = relate_strides(sizes, tuple(tensor.shape), tensor.stride())
         fakes[position] = make_dynamic_fake(mode, tensor, sizes, [_product(each, sizes) for each in related])
-    return to_fakes(mode, fakes), OpenSizes(environment, names, dimensions_of(inputs, dimensions))
+    return to_fakes(mode, fakes), OpenSizes(
+        environment, names, dimensions_of(inputs, dimensions), open_numbers
+    )
 
 
 @dataclass(slots=True)
@@ -168,7 +202,7 @@ class OpenProgram:
     """A program of symbolic sizes whose kernels are loaded: `bind` makes something that runs of it."""
 
     program: Program
-    options: Options
+    graph: OpenGraph
     layouts: dict[int, tuple[list[Any], list[Any]]]
     """Sizes and strides of the inputs whose sizes vary."""
     kernels: dict[str, Kernel] = field(init=False)
@@ -190,29 +224,31 @@ class OpenProgram:
         counters.externs += sum(self.program.report.externs.values())
 
     def holds(self, inputs: Sequence[Any]) -> bool:
-        """Whether the program is right for sizes and strides like these."""
+        """Whether the program is right for sizes, strides and numbers like these."""
         sizes = dimensions_of(inputs, self.program.dimensions)
-        return self.program.holds(sizes) and all(
+        return self.program.holds(sizes, self.graph.number_values(inputs)) and all(
             inputs[position].stride() == tuple(value_of(stride, sizes) for stride in strides)
             for position, (_, strides) in self.layouts.items()
         )
 
     def bind(self, inputs: Sequence[Any], watch: Watch) -> Compiled:
-        """What runs for inputs of these sizes."""
+        """What runs for inputs of these sizes, whatever the numbers for which the program holds."""
         program = self.program
         values = program.values(dimensions_of(inputs, program.dimensions))
         with watch.stage("bind"):
-            main = bind(program.main, values, machine.host(self.options))
+            main = bind(program.main, values, machine.host(self.graph.options))
             plan_memory.run(main)
         with watch.stage("executor"):
-            executor = Executor(main, self.kernels, self.options.threads)
+            executor = Executor(main, self.kernels, self.graph.options.threads)
             run: Callable[[Sequence[Any]], list[Any]] = executor
             if self.prepared is not None:
                 run = self.prepared.beside(executor)
         report = replace(program.report, seconds=watch.seconds, texts={"program": executor.source})
         report.arena_bytes = executor.arena_bytes
         outputs = [bind_output(each, values) for each in program.outputs]
-        run = finish_outputs(run, outputs, program.positions, program.count)
+        run = taking_scalars(
+            finish_outputs(run, outputs, program.positions, program.count), self.graph.numbers
+        )
         return Compiled(run, report, program.is_repeatable)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from lamina.autograd.numbers import NumberCondition
 from lamina.autograd.outputs import (
     ConstantOutput,
     FreshOutput,
@@ -58,7 +59,8 @@ class Program:
     `count` inputs are main's. is_repeatable: a call that failed left no trace.
 
     A program of symbolic sizes has `dimensions`, which say what their names stand for, names `derived` from
-    them, and `conditions`, under which it is right; its `main` is planned when it is bound to numbers.
+    them, and `conditions`, under which it is right, as those on floats that vary; its `main` is planned when
+    it is bound to numbers.
     """
 
     main: Operation
@@ -72,6 +74,7 @@ class Program:
     report: GraphReport
     dimensions: list[OpenDimension] = field(default_factory=list)
     conditions: list[Condition] = field(default_factory=list)
+    number_conditions: list[NumberCondition] = field(default_factory=list)
     derived: dict[str, SymbolicSize] = field(default_factory=dict)
 
     def values(self, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -81,12 +84,14 @@ class Program:
             values[name] = size.value(values)
         return values
 
-    def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Whether it is right where the dimensions have these sizes."""
+    def holds(self, sizes: Mapping[str, int], numbers: Mapping[str, float]) -> bool:
+        """Whether it is right where the dimensions have these sizes, and floats that vary these values."""
         if any(size < LEAST for size in sizes.values()):
             return False
         values = self.values(sizes)
-        return all(each.holds(values) for each in self.conditions)
+        return all(each.holds(values) for each in self.conditions) and all(
+            each.holds(numbers) for each in self.number_conditions
+        )
 
     def to_bytes(self) -> bytes | None:
         """JSON with the IR's text; None for a program that hands back a value that is no plain number."""
@@ -105,6 +110,7 @@ class Program:
             "report": dataclasses.asdict(self.report),
             "dimensions": [dataclasses.astuple(each) for each in self.dimensions],
             "conditions": [str(each) for each in self.conditions],
+            "number_conditions": [dataclasses.astuple(each) for each in self.number_conditions],
             "derived": {name: size.name for name, size in self.derived.items()},
         }
         return json.dumps(record).encode()
@@ -121,6 +127,7 @@ class Program:
             record["is_repeatable"], _read_report(record["report"]),
             [OpenDimension(*each) for each in record["dimensions"]],
             [Condition.read(each) for each in record["conditions"]],
+            [NumberCondition(*each) for each in record["number_conditions"]],
             {name: SymbolicSize.get(text) for name, text in record["derived"].items()},
         )  # fmt: skip
 

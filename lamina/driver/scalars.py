@@ -10,7 +10,7 @@ does not hold of each use, the number stays one.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -87,6 +87,15 @@ def is_tensor(value: Any, allowed: tuple[torch.dtype, ...]) -> bool:
         return False
     example = value.meta.get("example_value")
     return isinstance(example, torch.Tensor) and example.dim() > 0 and example.dtype in allowed
+
+
+def taking_scalars(
+    run: Callable[[Sequence[Any]], list[Any]], positions: Sequence[int]
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """`run` for inputs of which those at `positions` are numbers, which it takes as tensors."""
+    if not positions:
+        return run
+    return lambda inputs: run(as_scalars(inputs, positions))
 
 
 def as_scalars(inputs: Sequence[Any], positions: Sequence[int]) -> list[Any]:

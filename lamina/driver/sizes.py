@@ -12,6 +12,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from torch import fx
+
+from lamina.autograd.numbers import is_ordinary
 from lamina.capture import Captured
 from lamina.driver.graph import Compiled
 from lamina.driver.hoisting import hoist_numbers
@@ -74,9 +77,14 @@ class SizedPrograms:
         self._lock = threading.RLock()
         self._scalars = scalar_inputs(self._graph.graph, open_places)
         varying = [place for place in open_places if place[0] not in self._scalars]
-        self._key_of = write_key(varying)
-        is_open = kinds is not None and bool(varying)
-        self._open = OpenPrograms(OpenGraph(self._graph, kinds or (), varying, options)) if is_open else None
+        self._exact_key = write_key(varying)
+        numbers = find_floats(self._graph.graph, varying)
+        sizes = [place for place in varying if place[0] not in numbers]
+        self._size_key = write_key(sizes) if numbers else None
+        """The key of programs that serve all floats, where there are such: what else varies."""
+        self._open = None
+        if kinds is not None and varying:
+            self._open = OpenPrograms(OpenGraph(self._graph, kinds, sizes, options, numbers))
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         inputs = self._prepare(inputs)
@@ -94,16 +102,30 @@ class SizedPrograms:
 
     def _find(self, inputs: Sequence[Any]) -> Compiled:
         """The program for these inputs."""
-        key = self._key_of(inputs)
-        found = self._programs.get(key)
-        return self._make(key, inputs) if found is None else found
+        found = self._look_up(inputs)
+        return self._make(inputs) if found is None else found
 
-    def _compile(self, inputs: Sequence[Any]) -> Compiled:
+    def _look_up(self, inputs: Sequence[Any]) -> Compiled | None:
+        if self._size_key is not None:
+            found = self._programs.get(self._open_key(inputs))
+            if found is not None:
+                return found
+        return self._programs.get(self._exact_key(inputs))
+
+    def _open_key(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """Tells apart what no program that is open serves together."""
+        if self._size_key is None:
+            return self._exact_key(inputs)
+        assert self._open is not None
+        return (*self._size_key(inputs), self._open.number_outcomes(inputs))
+
+    def _compile(self, inputs: Sequence[Any]) -> tuple[Compiled, bool]:
+        """What runs for these inputs, and whether it serves all floats for which the same conditions hold."""
         if self._open is not None:
             with watch(self._options) as watching:
                 found = self._open.find(inputs, watching)
             if found is not None:
-                return found
+                return found, True
         if self.compiled is None:
             made = self._compile_inputs(inputs)
         else:
@@ -111,24 +133,24 @@ class SizedPrograms:
                 made = self._compile_inputs(inputs, watching)
         if self._open is not None and self._open.remark is not None:
             made.report.remarks.append(self._open.remark.to_plain())
-        return made
+        return made, False
 
-    def _make(self, key: tuple[Any, ...], inputs: Sequence[Any]) -> Compiled:
+    def _make(self, inputs: Sequence[Any]) -> Compiled:
         with self._lock:
-            found = self._programs.get(key)
+            found = self._look_up(inputs)
             if found is not None:
                 return found
             if len(self._programs) >= PROGRAMS_KEPT:
                 del self._programs[next(iter(self._programs))]
             try:
-                made = self._compile(inputs)
+                made, is_open = self._compile(inputs)
             except Unsupported:
                 if self.compiled is None:
                     raise
-                made = Compiled(lambda values: list(self._graph(*values)))
+                made, is_open = Compiled(lambda values: list(self._graph(*values))), False
             if self.compiled is not None:
                 self.compiled.is_repeatable &= made.is_repeatable
-            self._programs[key] = made
+            self._programs[self._open_key(inputs) if is_open else self._exact_key(inputs)] = made
             return made
 
 
@@ -172,6 +194,13 @@ class OpenPrograms:
         self._programs.append(program)
         return bound
 
+    def number_outcomes(self, inputs: Sequence[Any]) -> tuple[bool, ...]:
+        """Which of the programs' conditions on floats hold: all that which program serves hangs on."""
+        numbers = self._graph.number_values(inputs)
+        ordinary = all(map(is_ordinary, numbers.values()))
+        conditions = (each for program in self._programs for each in program.program.number_conditions)
+        return (ordinary, *(each.holds(numbers) for each in conditions))
+
     def hold(self, inputs: Sequence[Any]) -> bool:
         """Whether there is a program for these inputs."""
         return self._graph.admits(inputs) and any(program.holds(inputs) for program in self._programs)
@@ -181,6 +210,16 @@ class OpenPrograms:
         location = Location(file, line) if file else UNKNOWN
         text = f"a program for each set of sizes, not one for all: {reason}"
         self.remark = Remark("sizes", "refused", location, text)
+
+
+def find_floats(graph: fx.Graph, varying: Sequence[tuple[int, int | None]]) -> list[int]:
+    """Which of the inputs that vary are floats."""
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    return [
+        index
+        for index, dimension in varying
+        if dimension is None and type(placeholders[index].meta["example_value"]) is float
+    ]
 
 
 def write_key(varying: Sequence[tuple[int, int | None]]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:

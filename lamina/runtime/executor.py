@@ -22,10 +22,10 @@ from lamina.errors import CompilerBug
 from lamina.ir.attributes import STORAGE, DenseElementsAttr, plain
 from lamina.ir.core import Operation, Value
 from lamina.ir.ops.aten import arguments
-from lamina.ir.types import MemRefType, static_sizes
+from lamina.ir.types import MemRefType, f64, static_sizes
 from lamina.runtime.devices.cpu import memory
 from lamina.runtime.dtypes import TO_TORCH
-from lamina.runtime.library_calls import callable_for, convert
+from lamina.runtime.library_calls import callable_for, convert, takes_number
 
 Kernel = Callable[[int, int], None]
 """Launches a kernel: address of its table of buffer addresses, number of threads."""
@@ -258,7 +258,8 @@ class _Writer:
 
     def _argument(self, callee: str, position: int | str, value: Any) -> str:
         if isinstance(value, Value):
-            return self._tensor(value)
+            is_number = holds_number(value) and takes_number(callee, position)
+            return f"{self._tensor(value)}.item()" if is_number else self._tensor(value)
         if isinstance(value, list):
             return f"[{', '.join(self._argument(callee, position, each) for each in value)}]"
         converted = convert(callee, position, value)
@@ -277,6 +278,12 @@ class _Writer:
 
     def _return(self, operation: Operation) -> None:
         self.lines.append(f"return [{', '.join(self._tensor(value) for value in operation.operands)}]")
+
+
+def holds_number(value: Value) -> bool:
+    """Whether a buffer could be a number that the program got as a tensor."""
+    type_ = value.type
+    return isinstance(type_, MemRefType) and not type_.rank and type_.element is f64
 
 
 def arena_tensor(

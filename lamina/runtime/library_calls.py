@@ -78,6 +78,11 @@ def convert(name: str, position: int | str, value: Any) -> Any:
     return value if "str" in kind else getattr(torch, value.removeprefix("torch."), value)
 
 
+def takes_number(name: str, position: int | str) -> bool:
+    """Whether an operation takes a Python number there: an operand in its place holds one."""
+    return "number" in _argument_type(name, position)
+
+
 def _argument_type(name: str, position: int | str) -> str:
     arguments = overload(name)._schema.arguments
     if isinstance(position, int):

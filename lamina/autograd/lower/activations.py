@@ -9,6 +9,7 @@ from typing import Any
 from lamina.autograd.lower.dtypes import element, shape_of
 from lamina.autograd.lower.elementwise import Lowering
 from lamina.autograd.lower.emitter import Call, Emitter
+from lamina.autograd.lower.numbers import as_float
 from lamina.ir.core import Value
 
 
@@ -77,26 +78,26 @@ def _hardswish(e: Emitter, x: Value, call: Call) -> Value:
 
 
 def _leaky_relu(e: Emitter, x: Value, call: Call) -> Value:
-    scaled = e.mul(x, e.like(x, float(call["negative_slope"])))
+    scaled = e.mul(x, e.like(x, as_float(e, call["negative_slope"])))
     return e.select(e.compare("ogt", x, e.like(x, 0.0)), x, scaled)
 
 
 def _elu(e: Emitter, x: Value, call: Call) -> Value:
-    scale, alpha = float(call["scale"]), float(call["alpha"])
-    inner = e.op("math.expm1", e.mul(x, e.like(x, float(call["input_scale"]))))
+    scale, alpha = as_float(e, call["scale"]), as_float(e, call["alpha"])
+    inner = e.op("math.expm1", e.mul(x, e.like(x, as_float(e, call["input_scale"]))))
     negative = e.mul(inner, e.like(x, alpha * scale))
     positive = e.mul(x, e.like(x, scale)) if scale != 1.0 else x
     return e.select(e.compare("ole", x, e.like(x, 0.0)), negative, positive)
 
 
 def _celu(e: Emitter, x: Value, call: Call) -> Value:
-    alpha = float(call["alpha"])
+    alpha = as_float(e, call["alpha"])
     negative = e.mul(e.op("math.expm1", e.mul(x, e.like(x, 1.0 / alpha))), e.like(x, alpha))
     return e.select(e.compare("ole", x, e.like(x, 0.0)), negative, x)
 
 
 def _softplus(e: Emitter, x: Value, call: Call) -> Value:
-    beta, threshold = float(call["beta"]), float(call["threshold"])
+    beta, threshold = as_float(e, call["beta"]), as_float(e, call["threshold"])
     scaled = e.mul(x, e.like(x, beta))
     soft = e.div(e.op("math.log1p", e.op("math.exp", scaled)), e.like(x, beta))
     return e.select(e.compare("ogt", scaled, e.like(x, threshold)), x, soft)
@@ -138,7 +139,7 @@ def _glu(e: Emitter, call: Call) -> Value | None:
 
 
 def _soft_shrink(e: Emitter, x: Value, call: Call) -> Value:
-    width = float(call["lambd"])
+    width = as_float(e, call["lambd"])
     above, below = e.sub(x, e.like(x, width)), e.add(x, e.like(x, width))
     # nan stays: x * 0 rather than 0.
     inner = e.select(e.compare("olt", x, e.like(x, -width)), below, e.mul(x, e.like(x, 0.0)))
@@ -146,7 +147,7 @@ def _soft_shrink(e: Emitter, x: Value, call: Call) -> Value:
 
 
 def _hard_shrink(e: Emitter, x: Value, call: Call) -> Value:
-    width = float(call["lambd"])
+    width = as_float(e, call["lambd"])
     is_inside = e.op(
         "arith.andi", e.compare("oge", x, e.like(x, -width)), e.compare("ole", x, e.like(x, width))
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from lamina.autograd.lower.numbers import OpenNumber
 from lamina.ir import types
 from lamina.ir.attributes import decode_scalar, encode_scalar
 from lamina.ir.core import Value
@@ -119,4 +120,4 @@ def _number_dtype(value: Any) -> torch.dtype:
         return torch.bool
     if isinstance(value, int | SymbolicSize):
         return torch.int64
-    return torch.get_default_dtype() if isinstance(value, float) else torch.complex64
+    return torch.get_default_dtype() if isinstance(value, float | OpenNumber) else torch.complex64

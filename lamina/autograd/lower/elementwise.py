@@ -15,7 +15,6 @@ from lamina.autograd.lower.dtypes import (
     default_float,
     element,
     promote,
-    round_number,
     shape_of,
 )
 from lamina.autograd.lower.emitter import Call, Emitter
@@ -184,7 +183,7 @@ def _arithmetic(word: str, bool_op: str | None) -> Lowering:
         else:
             b = e.operand(call["other"], common, call.shape)
         if alpha != 1:
-            b = e.mul(b, e.like(b, round_number(alpha, common)))
+            b = e.mul(b, e.operand(alpha, common, call.shape))
         if common is types.i1:
             assert bool_op is not None
             return e.op(bool_op, a, b)
@@ -200,7 +199,7 @@ def _reversed_subtract(e: Emitter, call: Call) -> Value | None:
     b = e.operand(call["self"], common, call.shape)
     alpha = call.get("alpha", 1)
     if alpha != 1:
-        b = e.mul(b, e.like(b, round_number(alpha, common)))
+        b = e.mul(b, e.operand(alpha, common, call.shape))
     return e.cast(e.sub(e.operand(call["other"], common, call.shape), b), call.element)
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from lamina.autograd.lower.dtypes import HALVES, compute_type, element, round_number, shape_of
+from lamina.autograd.lower.numbers import OpenNumber
 from lamina.ir import types
 from lamina.ir.attributes import UNIT, DenseElementsAttr, IntegerAttr, integers
 from lamina.ir.core import Builder, Value
 from lamina.ir.ops.arith import CMPF, CMPI
-from lamina.ir.sizes import SymbolicSize, is_known_equal
+from lamina.ir.sizes import SymbolicSize, UndecidedSize, is_known_equal
 from lamina.ir.types import ScalarType, TensorType
 
 
@@ -77,7 +78,14 @@ class Emitter:
         return self.builder.value("arith.select", (condition, a, b), a.type)
 
     def constant(self, number: Any, shape: Sequence[int], scalar: ScalarType) -> Value:
-        """A tensor of `number` everywhere; a size known at run time is a number, too."""
+        """A tensor of `number` everywhere; a size or number known at run time is one, too.
+
+        Raises UndecidedSize for integers of such a number: eager refuses some.
+        """
+        if isinstance(number, OpenNumber):
+            if not scalar.is_float or scalar is types.f16:
+                raise UndecidedSize(f"a number that varies is needed in {scalar}")
+            return self.broadcast(self.cast(number.value, scalar), shape)
         if isinstance(number, SymbolicSize):
             size = self.builder.value("lamina.size", (), TensorType.get((), types.i64), {"value": number})
             return self.broadcast(self.cast(size, scalar), shape)
@@ -154,7 +162,7 @@ class Emitter:
         wide = compute_type(common)
         if isinstance(value, Value):
             return self.broadcast(self.cast(self.cast(value, common), wide), shape)
-        if isinstance(value, SymbolicSize):
+        if isinstance(value, SymbolicSize | OpenNumber):
             return self.cast(self.constant(value, shape, common), wide)
         return self.constant(round_number(value, common), shape, wide)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,8 +19,9 @@ import torch.fx
 
 from lamina.capture.generated import Writer
 from lamina.capture.guards import ARGUMENTS, equal_constant
-from lamina.capture.layouts import Leaf
+from lamina.capture.layouts import Leaf, bounds_of_int
 from lamina.capture.sources import Source
+from lamina.capture.values.computed import Computed
 from lamina.capture.values.unknown import COMPARISONS, Unknown, kind_of_result, may_raise
 
 SYMBOLIC_OPERATORS = frozenset(
@@ -189,6 +191,8 @@ class NumberValue:
         return math.ceil(self.specialize())
 
     def __round__(self, digits: Any = None) -> Any:
+        if digits is None and not self.is_unknown:
+            return self if self.kind is int else combine(round, self)
         return round(self.specialize(), digits)
 
     def __repr__(self) -> str:
@@ -240,12 +244,21 @@ def combine(native: Callable[..., Any], *operands: Any) -> Any:
     symbolic = combine_symbols(native, hint, operands)
     if type(hint) is int:
         if symbolic is None or symbolic_hint(builder, symbolic) != hint:
-            return native(*(specialize(each) for each in operands))
+            return compute_before(builder, native, operands, hint)
         if constant_of(symbolic) is not None:
             return hint
     guard_outcome(native, operands, hint)
     call = PendingCall(builder, "call_function", native, operands, {})
     return NumberValue(builder, hint, symbolic, call)
+
+
+def compute_before(builder: Any, native: Callable[..., Any], operands: tuple[Any, ...], hint: int) -> Any:
+    """An int that torch's algebra cannot follow, as an input of the graph; 0 and 1 as they are."""
+    bounds = bounds_of_int(hint)
+    if bounds is None:
+        return native(*(specialize(each) for each in operands))
+    source = Computed(native, operands, partial(write_call, native, operands))
+    return builder.add_computed(hint, source, bounds)
 
 
 def guard_outcome(native: Callable[..., Any], operands: tuple[Any, ...], hint: Any) -> None:

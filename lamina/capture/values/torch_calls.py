@@ -20,6 +20,7 @@ import torch
 
 from lamina.capture.graph_builder import NUMPY_NUMBERS
 from lamina.capture.machine.signals import MISSING, Value, stop
+from lamina.capture.number_arguments import WIDE
 from lamina.capture.sources import Fixed
 from lamina.capture.values.attributes import IMMUTABLE_TYPE
 from lamina.capture.values.checks import CHECK_MODELS
@@ -28,6 +29,7 @@ from lamina.capture.values.custom_functions import model_apply
 from lamina.capture.values.higher_order import HIGHER_ORDER_MODELS
 from lamina.capture.values.legacy_constructors import LEGACY_MODELS
 from lamina.capture.values.modes import MODE_MODELS
+from lamina.capture.values.sizes import NumberValue
 from lamina.capture.values.subclasses import INTERCEPTION_MODELS, intercept
 from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue
 
@@ -166,6 +168,17 @@ def model_id(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     return world.identify(arguments[0])
 
 
+def model_tensor(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """`torch.tensor(k)` of a number that varies: a tensor filled with it when the graph runs."""
+    number, dtype = arguments[0] if arguments else None, keywords.get("dtype")
+    if type(number) is NumberValue and not number.is_unknown and len(arguments) == 1:
+        allowed = (None, torch.int64) if number.kind is int else (None, *WIDE)
+        if dtype in allowed and keywords.keys() <= {"dtype", "device"}:
+            natural = torch.int64 if number.kind is int else torch.get_default_dtype()
+            return world.builder.call(torch.full, ((), number), {**keywords, "dtype": dtype or natural})
+    return record_leaf(world, torch.tensor, arguments, keywords)
+
+
 def model_is_tensor(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     return type(arguments[0]) is TensorValue
 
@@ -295,6 +308,7 @@ def collect_models() -> dict[Any, Model]:
         torch.jit.is_tracing: answer(False),  # type: ignore[attr-defined]
         torch._jit_internal.is_scripting: answer(False),
         torch.is_tensor: model_is_tensor,
+        torch.tensor: model_tensor,
         torch.autocast: model_autocast,
         torch.nn.Module.__call__: model_module_call,
         torch.nn.Module._call_impl: model_module_call,

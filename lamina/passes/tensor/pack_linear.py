@@ -82,7 +82,8 @@ def find_product(operation: Operation, weights: set[Value]) -> Product | None:
     args, keywords = arguments(operation)
     if operation.name == "aten.addmm.default":
         bias, x, weight = args[:3]
-        if any(float(value) != 1.0 for value in (*args[3:], *keywords.values())):
+        factors = (*args[3:], *keywords.values())
+        if any(isinstance(each, Value) or float(each) != 1.0 for each in factors):
             return None
     else:
         x, weight, bias = args[0], args[1], args[2] if len(args) > 2 else None

@@ -1,0 +1,128 @@
+"""Floats that vary among the arguments of operations: one program for all of them, with eager's results."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import lamina
+
+X = torch.linspace(-2, 2, 30).reshape(3, 10)
+Y = torch.linspace(-1, 3, 30).reshape(3, 10)
+W = torch.linspace(-1, 1, 50).reshape(10, 5)
+ORDINARY = (0.3, 0.45, 0.7, 1.7)
+SPECIAL = (-0.45, 0.0, -0.0, 0.5, 1.0, 2.0, 3.0, -1.0, 1e-40, 1e39, math.inf, math.nan)
+
+
+def assign(x, k):
+    x = x.clone()
+    x[1] = k
+    x[x > k] = -k
+    return x
+
+
+ONE_FOR_ALL = {
+    "bounds": lambda x, k: (x.clamp(max=k), torch.clip(x, -k, k), x.clamp_min(k)),
+    "bounds of a number": lambda x, k: x.sum().clamp(max=k),
+    "weight": lambda x, k: torch.lerp(x, Y, k),
+    "weight in place": lambda x, k: x.clone().lerp_(Y, k),
+    "factor": lambda x, k: (torch.add(x, Y, alpha=k), torch.sub(x, Y, alpha=k)),
+    "exponent": lambda x, k: x.abs() ** k,
+    "base": lambda x, k: k**x,
+    "comparisons": lambda x, k: (x > k, k >= x, x == k),
+    "choices": lambda x, k: (torch.where(x > 0, x, k), torch.where(x > k, k, -k), x.masked_fill(x > 0, k)),
+    "made": lambda x, k: (torch.full((3,), k), torch.full_like(x, k), x.new_full((2,), k), torch.tensor(k)),
+    "assigned": assign,
+    "activations": lambda x, k: F.leaky_relu(x, k) + F.elu(x, k) + F.softplus(x, k) + F.threshold(x, k, -k),
+    "remainders": lambda x, k: (x % k, torch.fmod(x, k), x // k),
+    "halves": lambda x, k: (x.bfloat16() * k, x.bfloat16() + k, x.bfloat16().clamp(max=k)),
+    "integers": lambda x, k: ((10 * x).long() * k, (10 * x).int() > k),
+    "small integers": lambda x, k: (10 * x).to(torch.int8) * k,
+    "library calls": lambda x, k: (torch.addmm(x[:, :5], x, W, alpha=k), torch._foreach_mul([x, Y], k)),
+}
+BY_ITSELF = {
+    "unsigned integers": lambda x, k: x.abs().to(torch.uint8) * k,
+    "half": lambda x, k: x.half().clamp(max=k) + x.half() * k,
+    "complex": lambda x, k: torch.complex(x, Y) * k,
+    "exact": lambda x, k: F.layer_norm(x, (10,), eps=abs(k)),
+}
+"""Where a number needs to be known there is a program for each."""
+CHECKED_BY_EAGER = {
+    "celu": (lambda x, k: F.celu(x, k), 0.0),
+    "softshrink": (lambda x, k: F.softshrink(x, k), -0.5),
+    "hardtanh": (lambda x, k: F.hardtanh(x, -k, k), -0.5),
+}
+
+
+def check(fast, program, number):
+    """One call, compared with eager's, be it a result or an error."""
+    try:
+        expected = program(X, number)
+    except RuntimeError:
+        with pytest.raises(RuntimeError, match="without overflow"):
+            fast(X, number)
+        return
+    torch.testing.assert_close(fast(X, number), expected, rtol=2e-6, atol=2e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ONE_FOR_ALL)
+def test_one_program(name):
+    program = ONE_FOR_ALL[name]
+    fast = lamina.compile(program)
+    counts = []
+    for number in ORDINARY:
+        check(fast, program, number)
+        counters = lamina.counters()
+        counts.append((counters["graphs"], counters["kernel_compilations"], counters["externs"]))
+    assert counts[1] == counts[-1]
+
+
+@pytest.mark.parametrize("name", BY_ITSELF)
+def test_a_program_each(name):
+    fast = lamina.compile(BY_ITSELF[name])
+    for number in ORDINARY:
+        check(fast, BY_ITSELF[name], number)
+
+
+@pytest.mark.parametrize("name", ONE_FOR_ALL)
+def test_numbers_that_eager_treats_apart(name):
+    program = ONE_FOR_ALL[name]
+    fast = lamina.compile(program)
+    for number in (*ORDINARY[:2], *random.Random(name).sample(SPECIAL, 4), *ORDINARY[2:]):
+        check(fast, program, number)
+
+
+def test_exact_shortcuts_of_a_power():
+    fast = lamina.compile(lambda x, k: x**k)
+    for number in (1.3, 1.7, 2.0, 0.5, 3.0, 1.9, 2.0):
+        assert torch.equal(fast(Y, number).isnan(), (Y**number).isnan())
+    assert torch.equal(fast(X, 2.0), X**2)
+
+
+@pytest.mark.parametrize("name", CHECKED_BY_EAGER)
+def test_a_number_that_eager_refuses(name):
+    program, refused = CHECKED_BY_EAGER[name]
+    fast = lamina.compile(program)
+    for number in ORDINARY:
+        check(fast, program, number)
+    with pytest.raises(Exception) as expected:
+        program(X, refused)
+    with pytest.raises(expected.type):
+        fast(X, refused)
+
+
+def test_sizes_and_numbers_vary_together():
+    def program(x, k):
+        return torch.softmax(x.clamp(max=k), -1) * x.shape[0]
+
+    fast = lamina.compile(program)
+    for rows, number in ((3, 0.3), (5, 0.7), (9, 0.9), (4, 0.1), (9, 1.9)):
+        x = torch.linspace(-2, 2, rows * 7).reshape(rows, 7)
+        torch.testing.assert_close(fast(x, number), program(x, number))
+    before = lamina.counters()["kernel_compilations"]
+    fast(torch.ones(11, 7), 0.25)
+    assert lamina.counters()["kernel_compilations"] == before
