@@ -287,7 +287,7 @@ def test_every_level_is_text(name: str) -> None:
         kinds = ["input"] * len(captured.example_inputs)
         graph = OpenGraph(captured.graph_module, kinds, varying, Options())
         given = captured.fetch_inputs(tuple(inputs), {})
-        fakes, sizes = open_fakes(given, graph.dimensions())
+        fakes, sizes = open_fakes(given, graph.dimensions(), {})
         texts = texts_by_level(captured.graph_module, fakes, Options(), kinds, sizes)
     for level, modules in texts.items():
         for text in modules if level != "llvm_ir" else ():
