@@ -12,8 +12,11 @@ import contextlib
 import gc
 import itertools
 import linecache
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+from lamina.runtime.devices.cpu import resident
 
 MANY = 20_000
 """Objects made since the last look that are worth another."""
@@ -39,11 +42,14 @@ def paused_collector() -> Iterator[None]:
     finally:
         with _lock:
             _depth -= 1
-            is_last = _depth == 0 and _was_enabled
-            if is_last:
+            is_last = _depth == 0
+            is_collected = is_last and _was_enabled
+            if is_collected:
                 gc.enable()
-        if is_last:
+        if is_collected:
             gc.collect(1)
+        if is_last:
+            release()
 
 
 def tidy() -> None:
@@ -51,6 +57,25 @@ def tidy() -> None:
     if gc.get_count()[0] > MANY:
         gc.collect(0)
     forget_source_lines()
+
+
+def release() -> None:
+    """Return what is free to the system.
+
+    CPython's cache of methods holds the names that were looked up last, among them each name that a `match`
+    on a class or a `getattr` made: a thousand small strings that keep as many pages of freed objects.
+    """
+    _forget_lookups()
+    resident.give_back()
+
+
+def _find_cache_clearing() -> Callable[[], None]:
+    # Since Python 3.13 the narrower function is deprecated.
+    found: Callable[[], None] = getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
+    return found
+
+
+_forget_lookups = _find_cache_clearing()
 
 
 def forget_source_lines() -> None:

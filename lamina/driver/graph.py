@@ -62,10 +62,7 @@ def compile_graph(
         context = Context(options, machine.host(options), libraries=available_libraries(), stage=watch.stage)
         program = make_program(graph, inputs, kinds, context, cache, watch)
         keep_program(text, program, options, cache)
-    compiled = make_callable(program, options, watch)
-    with watch.stage("give back"):
-        resident.give_back()
-    return compiled
+    return make_callable(program, options, watch)
 
 
 def find_program(text: str | None, options: Options, cache: Cache, watch: Watch) -> Program | None:

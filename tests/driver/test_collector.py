@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import linecache
+import sys
 import weakref
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from lamina.driver import collector
 from lamina.driver.collector import paused_collector, tidy
+from lamina.runtime.devices.cpu import resident
 
 
 class Ring:
@@ -35,6 +37,26 @@ def test_what_was_made_meanwhile_is_collected() -> None:
         del ring
         assert seen() is not None
     assert seen() is None
+
+
+def test_memory_is_given_back_once_all_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[weakref.ref[Ring]] = []
+    alive_then: list[bool] = []
+    monkeypatch.setattr(resident, "give_back", lambda: alive_then.append(seen[0]() is not None))
+    with paused_collector():
+        with paused_collector():
+            seen.append(weakref.ref(Ring()))
+        assert alive_then == []
+    assert alive_then == [False]
+
+
+def test_names_that_were_looked_up_are_forgotten() -> None:
+    name = "".join(["looked_up", "_once"])
+    before = sys.getrefcount(name)
+    with paused_collector():
+        getattr(Ring, name, None)
+        assert sys.getrefcount(name) > before
+    assert sys.getrefcount(name) == before
 
 
 def test_a_collector_that_was_off_stays_off() -> None:
