@@ -21,7 +21,10 @@ GOOD = ("same", "asked", "skipped")
 Judge = Callable[[str], Outcome]
 JUDGES: dict[str, tuple[Judge, Callable[[], list[str]]]] = {
     "transformers": (transformers_models.judge_name, lambda: transformers_models.BENCHMARK),
-    "architectures": (transformers_models.judge_name, lambda: list(transformers_models.architectures())),
+    "architectures": (
+        transformers_models.judge_architecture,
+        lambda: list(transformers_models.architectures()),
+    ),
     "modules": (module_db.judge_module, lambda: list(module_db.entries())),
     "functions": (function_db.judge_function, lambda: list(function_db.entries())),
     "optimizers": (optimizer_db.judge_optimizer, lambda: list(optimizer_db.entries())),
