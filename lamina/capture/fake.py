@@ -171,7 +171,9 @@ def make_number_symbol(environment: Any, number: int, hint: float) -> tuple[str,
         name = SourceName(f"number{number}")
 
     source: Any = NamedSource()
-    expression = environment.create_symbol(hint, source, dynamic_dim=DimDynamic.DYNAMIC, positive=None)
+    expression = environment.create_symbol(
+        hint, source, dynamic_dim=DimDynamic.DYNAMIC, positive=None, do_not_specialize_zero_one=True
+    )
     return str(expression), environment.create_symfloatnode(expression, hint=hint, source=source)
 
 

@@ -118,6 +118,20 @@ def test_a_number_that_eager_refuses(name):
         fast(X, refused)
 
 
+@pytest.mark.parametrize("second", [0.0, -0.0, 1.0, 2.0])
+def test_the_number_at_hand_is_not_taken_for_all(second):
+    def program(x, k):
+        return x.clamp(max=k), torch.lerp(x, Y, k), x > k, torch.full((3,), k) * 2
+
+    lamina.reset()
+    fast = lamina.compile(program)
+    kernels = []
+    for number in (0.3, second, 0.7, 2.5, -1.5, 0.3):
+        torch.testing.assert_close(fast(X, number), program(X, number))
+        kernels.append(lamina.counters()["kernels"])
+    assert kernels[1] == kernels[-1]
+
+
 def test_sizes_and_numbers_vary_together():
     def program(x, k):
         return torch.softmax(x.clamp(max=k), -1) * x.shape[0]
