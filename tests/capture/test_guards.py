@@ -360,13 +360,14 @@ def test_roots_of_every_kind():
 
 def test_compiled_functions_inside_are_entered():
     class State:
-        def __init__(self, original):
+        def __init__(self, original, code):
             self.original = original
+            self.code = code
 
     def compiled(x):
         raise AssertionError("the compiled face is not traced")
 
-    compiled.__lamina__ = State(lambda x: x * 2)
+    compiled.__lamina__ = State(lambda x: x * 2, compiled.__code__)
     captured = trace(lambda x: compiled(x) + 1, (X,), {})
     assert torch.equal(captured.call((X,), {}), X * 2 + 1)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lamina.runtime.devices.cpu.fingerprint import SAMPLES, Fingerprint
+from lamina.runtime.devices.cpu.fingerprint import Fingerprint
+from lamina.runtime.devices.cpu.own_text import SAMPLES
 
 
 def of(*tensors: torch.Tensor) -> Fingerprint:

@@ -55,7 +55,7 @@ PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_i
 def launch(is_threaded: bool, first: int, last: int, step: int, threads: int) -> list[tuple[int, int, int]]:
     calls: list[tuple[int, int, int]] = []
     loop = LOOP(lambda frame, a, b: calls.append((frame, a, b)))
-    PARALLEL(library.parallel_code(is_threaded)[library.PARALLEL])(
+    PARALLEL(library.own_code(is_threaded)[library.PARALLEL])(
         ctypes.cast(loop, ctypes.c_void_p), 42, first, last, step, threads
     )
     return sorted(calls)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import llvmlite.binding as llvm
 import pytest
 
+from lamina.codegen.llvm.compile import compile_text
 from lamina.runtime.devices.cpu import resident
-from lamina.runtime.devices.cpu.library import load_text
+from lamina.runtime.devices.cpu.library import Library
 from lamina.runtime.devices.cpu.resident import clean_mappings, drop_clean_pages, give_back
 
 SMAPS = """\
@@ -62,7 +63,8 @@ def test_pages_are_looked_for_only_after_the_library_worked(monkeypatch: pytest.
     walks.clear()
     give_back()
     assert not walks
-    load_text("define i32 @two() {\n  ret i32 2\n}\n", "two")
+    text = "define void @here(ptr %args, i64 %threads) {\n  ret void\n}\n"
+    Library(compile_text(text, "scalar").object_code, ["here"])
     give_back()
     give_back()
     assert walks == [resident.LIBRARY]

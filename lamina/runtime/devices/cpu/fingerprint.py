@@ -12,56 +12,14 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from lamina.runtime.devices.cpu.library import load_text
-
-SAMPLES = 32
-"""Words looked at in each weight, the first and spread evenly."""
-TEXT = f"""
-define i64 @lamina_fingerprint(ptr %table, i64 %count) {{
-entry:
-  br label %weight
-weight:
-  %w = phi i64 [ 0, %entry ], [ %w.next, %weight.done ]
-  %hash = phi i64 [ 1469598103934665603, %entry ], [ %hash.out, %weight.done ]
-  %is.end = icmp uge i64 %w, %count
-  br i1 %is.end, label %exit, label %begin
-begin:
-  %slot = shl i64 %w, 1
-  %address.at = getelementptr i64, ptr %table, i64 %slot
-  %slot.words = or i64 %slot, 1
-  %words.at = getelementptr i64, ptr %table, i64 %slot.words
-  %address = load ptr, ptr %address.at, align 8
-  %words = load i64, ptr %words.at, align 8
-  br label %sample
-sample:
-  %k = phi i64 [ 0, %begin ], [ %k.next, %sample ]
-  %inner = phi i64 [ %hash, %begin ], [ %mixed, %sample ]
-  %scaled = mul i64 %k, %words
-  %index = udiv i64 %scaled, {SAMPLES}
-  %word.at = getelementptr i32, ptr %address, i64 %index
-  %word = load i32, ptr %word.at, align 1
-  %wide = zext i32 %word to i64
-  %joined = xor i64 %inner, %wide
-  %product = mul i64 %joined, -7046029254386353131
-  %high = lshr i64 %product, 32
-  %mixed = xor i64 %product, %high
-  %k.next = add i64 %k, 1
-  %more = icmp ult i64 %k.next, {SAMPLES}
-  br i1 %more, label %sample, label %weight.done
-weight.done:
-  %hash.out = phi i64 [ %mixed, %sample ]
-  %w.next = add i64 %w, 1
-  br label %weight
-exit:
-  ret i64 %hash
-}}
-"""
+from lamina.runtime.devices.cpu.library import own_address
+from lamina.runtime.devices.cpu.own_text import FINGERPRINT
 
 
 @cache
 def _function() -> Any:
     signature = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-    return signature(load_text(TEXT, "lamina_fingerprint"))
+    return signature(own_address(FINGERPRINT))
 
 
 class Fingerprint:

@@ -15,63 +15,9 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from lamina.runtime.devices.cpu.library import load_text
+from lamina.runtime.devices.cpu.library import own_address
+from lamina.runtime.devices.cpu.own_text import IDENTITIES
 
-TEXT = """
-define i64 @lamina_identities(ptr %table, i64 %count, ptr %release) {
-entry:
-  br label %row
-row:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
-  %is.end = icmp uge i64 %k, %count
-  br i1 %is.end, label %hold, label %begin
-begin:
-  %at = getelementptr [5 x i64], ptr %table, i64 %k
-  %getter.at = getelementptr i64, ptr %at, i64 0
-  %getter = load ptr, ptr %getter.at
-  %holder.at = getelementptr i64, ptr %at, i64 1
-  %holder = load ptr, ptr %holder.at
-  %key.at = getelementptr i64, ptr %at, i64 2
-  %key = load i64, ptr %key.at
-  %expected.at = getelementptr i64, ptr %at, i64 3
-  %expected = load ptr, ptr %expected.at
-  %mode.at = getelementptr i64, ptr %at, i64 4
-  %mode = load i64, ptr %mode.at
-  switch i64 %mode, label %call [ i64 2, label %load i64 3, label %version ]
-load:
-  %place = getelementptr i8, ptr %holder, i64 %key
-  %loaded = load ptr, ptr %place
-  br label %compare
-call:
-  %key.pointer = inttoptr i64 %key to ptr
-  %got = call ptr %getter(ptr %holder, ptr %key.pointer)
-  %is.owned = icmp eq i64 %mode, 1
-  %is.some = icmp ne ptr %got, null
-  %is.released = and i1 %is.owned, %is.some
-  br i1 %is.released, label %drop, label %compare
-drop:
-  call void %release(ptr %got)
-  br label %compare
-compare:
-  %found = phi ptr [ %loaded, %load ], [ %got, %call ], [ %got, %drop ]
-  %is.same = icmp eq ptr %found, %expected
-  br i1 %is.same, label %next, label %differ
-version:
-  %version.at = getelementptr i8, ptr %holder, i64 %key
-  %version.found = load i32, ptr %version.at
-  %version.expected = ptrtoint ptr %expected to i64
-  %version.wide = zext i32 %version.found to i64
-  %is.same.version = icmp eq i64 %version.wide, %version.expected
-  br i1 %is.same.version, label %next, label %differ
-next:
-  %k.next = add i64 %k, 1
-  br label %row
-hold:
-  ret i64 1
-differ:
-  ret i64 0
-}
-"""
 Row = tuple[str, Any, Any, Any]
 """(kind, holder, key, expected): what is asked of `holder`, an entry's name, the object that is to be there.
 A kind is one of `GETTERS`; "type"; or "version": nothing in a class or its bases has changed since now."""
@@ -103,7 +49,7 @@ def address_of(name: str) -> int:
 def _function() -> Any:
     # PYFUNCTYPE keeps the interpreter's lock, and raises what a getter has set.
     signature = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
-    return signature(load_text(TEXT, "lamina_identities"))
+    return signature(own_address(IDENTITIES))
 
 
 def words_of(kind: type) -> tuple[int, ...]:
