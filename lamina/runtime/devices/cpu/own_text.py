@@ -1,5 +1,7 @@
 """LLVM text of the runtime's own native functions; `library` compiles it as one, once a process."""
 
+from __future__ import annotations
+
 PARALLEL = "lamina_parallel"
 FINGERPRINT = "lamina_fingerprint"
 IDENTITIES = "lamina_identities"
