@@ -7,7 +7,6 @@ from typing import Any
 import torch
 
 from lamina.capture.fake import FakeTensor, FakeTensorMode, LightFakeMode, is_undecided
-from lamina.eager.direct import DirectMode
 
 READS_VALUES = (torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
 NONZERO: Any = torch.ops.aten.nonzero.default
@@ -16,7 +15,7 @@ MASKS = (torch.bool, torch.uint8)
 _dispatch: Any = LightFakeMode.__torch_dispatch__
 
 
-class NotingMode(DirectMode, LightFakeMode):  # type: ignore[no-untyped-call]
+class NotingMode(LightFakeMode):  # type: ignore[no-untyped-call]
     """reads_values: an operation's result has a size, or is a number, that is known only when it runs.
 
     has_effect: an operation writes to memory or draws random numbers.

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from lamina.eager.direct import DirectMode
 from lamina.eager.errors import check_call
 from lamina.eager.known_results import find, keep, key_of
 from lamina.eager.places import check_places
@@ -16,7 +17,7 @@ from lamina.eager.results import rule_of, strides_of
 aten = torch.ops.aten
 
 
-class EagerFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
+class EagerFakeMode(DirectMode):  # type: ignore[no-untyped-call]
     """torch's fake mode, corrected where its rules say something else than its CPU kernels do."""
 
     avoid_device_init = False
