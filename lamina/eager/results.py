@@ -233,6 +233,7 @@ LIKE_FIRST = (
     "frexp",
     "full_like",
     "hardtanh",
+    "index_fill",
     "nan_to_num",
     "ones_like",
     "rad2deg",
