@@ -281,12 +281,6 @@ RULES: dict[Any, Callable[..., Any]] = {
 """Our own ways, run under the tracer; NotImplemented leaves the op to the general way."""
 
 
-def is_composite(func: Any) -> bool:
-    """Whether torch computes `func` by calling other ops, whatever the device."""
-    implicit: bool = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
-    return implicit
-
-
 def is_random(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether this call draws from a random generator."""
     if torch.Tag.nondeterministic_seeded not in func.tags:

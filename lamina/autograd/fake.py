@@ -20,6 +20,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
 )
 
+from lamina.eager.memory import storage_key
 from lamina.eager.mode import EagerFakeMode, dispatch, fills_its_storage, make_fake_directly
 from lamina.errors import Unsupported
 
@@ -94,12 +95,6 @@ def run_fake(
         ) from error
     except (UnsupportedFakeTensorException, NotImplementedError) as error:
         raise Unsupported("no-shape-rule", f"torch has no shape rule for {func}: {error}") from error
-
-
-def storage_key(tensor: Tensor) -> int:
-    """Two tensors share memory exactly if their keys are equal (while both are alive)."""
-    key: int = tensor.untyped_storage()._cdata
-    return key
 
 
 def functional_overload(func: Any) -> Any | None:

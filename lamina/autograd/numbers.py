@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lamina.eager.errors import LARGEST_WIDE
+
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -18,8 +20,6 @@ RELATIONS: dict[str, Callable[[float, float], bool]] = {
 }
 OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 """Of finite numbers: for others there is no program for all."""
-LARGEST_OPEN = 3.3895313892515355e38
-"""What every float type but f16 holds: beyond, eager refuses numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +56,4 @@ def number_name(position: int) -> str:
 
 def is_ordinary(number: float) -> bool:
     """Whether a program for all numbers may serve this one."""
-    return math.isfinite(number) and abs(number) <= LARGEST_OPEN
+    return math.isfinite(number) and abs(number) <= LARGEST_WIDE

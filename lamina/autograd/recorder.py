@@ -11,13 +11,12 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lamina.autograd.custom_operators import flat_form, has_flat_form, list_strides, place_results
-from lamina.autograd.decompose import KEPT, RULES, argument_values, is_composite, is_random
+from lamina.autograd.decompose import KEPT, RULES, argument_values, is_random
 from lamina.autograd.fake import (
     DEVICE_QUERY,
     functional_overload,
     is_fake,
     run_fake,
-    storage_key,
     to_fake,
 )
 from lamina.autograd.functionalize import (
@@ -31,6 +30,8 @@ from lamina.autograd.functionalize import (
     read,
     write,
 )
+from lamina.eager.known_results import is_composite
+from lamina.eager.memory import storage_key
 from lamina.errors import Unsupported
 
 Tensor = torch.Tensor

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from lamina.autograd.numbers import NumberCondition, NumberInput
+from lamina.autograd.numbers import OPPOSITE, NumberCondition, NumberInput
 from lamina.ir.sizes import LEAST, Condition, Size, SymbolicSize, UndecidedSize, has_quotient, known_relation
 
 Make = Callable[..., Size]
@@ -39,7 +39,6 @@ RELATIONS = {
     "LessThan": (">=", -1),
 }
 """Our relation to 0 of the difference of both sides, times the sign."""
-OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<"}
 NUMBER_RELATIONS = {
     "Unequality": "!=",
     "StrictLessThan": "<",

@@ -18,7 +18,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lamina.autograd.fake import below_autograd, fake_mode_of, storage_key, to_fakes
+from lamina.autograd.fake import below_autograd, fake_mode_of, to_fakes
 from lamina.autograd.outputs import (
     ConstantOutput,
     FreshOutput,
@@ -31,6 +31,7 @@ from lamina.autograd.recorder import Recorder
 from lamina.autograd.symbols import STATIC, OpenSizes
 from lamina.autograd.value_errors import may_raise
 from lamina.eager.logs import quiet_fakes
+from lamina.eager.memory import storage_key
 from lamina.errors import Unsupported
 
 Tensor = torch.Tensor

@@ -7,11 +7,9 @@ from typing import Any
 import torch
 
 from lamina.capture.fake import FakeTensor, FakeTensorMode, LightFakeMode, is_undecided
+from lamina.eager.known_results import INDEX, READS_VALUES, holds_mask
 
-READS_VALUES = (torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
 NONZERO: Any = torch.ops.aten.nonzero.default
-INDEX: Any = torch.ops.aten.index.Tensor
-MASKS = (torch.bool, torch.uint8)
 _dispatch: Any = LightFakeMode.__torch_dispatch__
 
 
@@ -54,11 +52,6 @@ class NotingMode(LightFakeMode):  # type: ignore[no-untyped-call]
             if not is_undecided(error):
                 raise
             return FakeTensorMode.dispatch(self, func, types, args, kwargs or {})
-
-
-def holds_mask(indices: Any) -> bool:
-    """Whether a mask is among the indices of `aten.index`: its result's size depends on data."""
-    return any(each is not None and each.dtype in MASKS for each in indices)
 
 
 def is_mutable(func: Any) -> bool:

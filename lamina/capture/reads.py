@@ -16,11 +16,12 @@ import torch.fx
 
 from lamina.capture.fake import print_expression, raw_expression
 from lamina.capture.machine.signals import stop
-from lamina.capture.noting_mode import MASKS, NotingMode
+from lamina.capture.noting_mode import NotingMode
 from lamina.capture.runtime_checks import require, require_layout, require_outcome, require_sizes
 from lamina.capture.values.sizes import NumberValue, PendingCall, SizeTuple, combine
 from lamina.capture.values.tensor import TensorValue, refuse_value
 from lamina.capture.values.unknown import Unknown
+from lamina.eager.known_results import MASKS
 
 TORCH: Any = torch
 MOST_READS = 16

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from lamina.autograd.fake import fake_mode_of, storage_key, to_fakes
+from lamina.autograd.fake import fake_mode_of, to_fakes
 from lamina.autograd.numbers import NumberInput, is_ordinary, number_name
 from lamina.autograd.outputs import ConstantOutput, Output, ViewOutput, finish_outputs
 from lamina.autograd.symbols import OpenSizes
@@ -34,6 +34,7 @@ from lamina.driver.program import OpenDimension, Program
 from lamina.driver.program_key import program_text
 from lamina.driver.scalars import as_scalars, taking_scalars
 from lamina.driver.watch import Watch, counters
+from lamina.eager.memory import storage_key
 from lamina.ir import machine
 from lamina.ir.passes import Context
 from lamina.ir.sizes import LEAST, SymbolicSize, UndecidedSize, value_of
@@ -95,10 +96,7 @@ class OpenGraph:
             keep_program(text, program, self.options, cache)
         positions = dict.fromkeys(each.position for each in dimensions if each.dimension is not None)
         layouts = {k: open_layout(inputs[k], k, dimensions) for k in positions}
-        made = OpenProgram(program, self, layouts)
-        with watch.stage("give back"):
-            resident.give_back()
-        return made
+        return OpenProgram(program, self, layouts)
 
     def _text(self, inputs: Sequence[Any], dimensions: Sequence[OpenDimension]) -> str | None:
         layouts = {each.position: f"int {each.name}" for each in dimensions}

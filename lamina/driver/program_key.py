@@ -22,8 +22,8 @@ from torch import fx
 from torch.fx.immutable_collections import immutable_list
 
 from lamina.autograd.custom_operators import OWN_NAMESPACES
-from lamina.autograd.fake import storage_key
 from lamina.autograd.trace import location_of
+from lamina.eager.memory import storage_key
 from lamina.options import Options
 
 Tensor = torch.Tensor

@@ -15,27 +15,10 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, in_kernel_invocation_manager
 
-from lamina.eager.known_results import name_of
-
 aten = torch.ops.aten
 Rule = Callable[[Sequence[Any], Mapping[str, Any]], torch.Tensor | None]
 """(arguments, keyword arguments) -> the result on the device `meta`; None: not the plain case."""
 CPU = torch.device("cpu")
-
-
-class DirectMode(FakeTensorMode):  # type: ignore[no-untyped-call]
-    """A fake mode that asks torch's rules only where the answer is not plain."""
-
-    def _cached_dispatch_impl(
-        self, func: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> Any:
-        result = run_directly(self, func, args, kwargs)
-        if result is not None:
-            return result
-        if self.shape_env is None and name_of(func):
-            # `known_results` keeps it: torch's own cache would keep it once more.
-            return self._dispatch_impl(func, types, args, kwargs)
-        return super()._cached_dispatch_impl(func, types, args, kwargs)
 
 
 def run_directly(

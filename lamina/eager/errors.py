@@ -26,6 +26,8 @@ TRIED = frozenset(
     }
 )  # fmt: skip
 """Reductions, scans, products: operations besides the elementwise ones that may run on other sizes."""
+LARGEST_WIDE = 3.3895313892515355e38
+"""Beyond the largest number of its type eager refuses a float; bfloat16's serves for all types but f16."""
 SIZE = 2
 _known: dict[Any, list[torch.dtype]] = {}
 

@@ -17,11 +17,15 @@ from typing import Any, NamedTuple
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from lamina.eager.memory import storage_key
+
 aten = torch.ops.aten
 CAPACITY = 20_000
 """Results kept in a process; all are dropped when there are more."""
-DEPENDS_ON_DATA = (torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
-MASKS = (torch.bool, torch.uint8, torch.int8)
+INDEX: Any = aten.index.Tensor
+READS_VALUES = (torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
+"""Tags of operations whose result's size or value depends on data; of `INDEX`, only where it gets a mask."""
+MASKS = (torch.bool, torch.uint8)
 UNKEPT = frozenset({"_unsafe_view", "lift", "lift_fresh", "lift_fresh_copy"})
 """Operations that give more than their schema says: an alias, or a constant beside the fake."""
 NUMBERS = {int: "int", bool: "bool", str: "str", type(None): "None"}
@@ -107,7 +111,7 @@ def key_of(mode: FakeTensorMode, func: Any, args: Sequence[Any], kwargs: Mapping
         parts.append(keyword)
         if not _describe(mode, (value,), parts):
             return None
-    if func is aten.index.Tensor and any(each is not None and each.dtype in MASKS for each in args[1]):
+    if func is INDEX and holds_mask(args[1]):
         return None
     return tuple(parts)
 
@@ -127,14 +131,14 @@ def keep(mode: FakeTensorMode, key: Key, func: Any, args: Sequence[Any], result:
     # A named tuple of results becomes one again where the dispatcher hands it on.
     kind = "tuple" if isinstance(result, tuple) else "list" if isinstance(result, list) else ""
     results = result if kind else [result]
-    base = _base_of(func, args)
-    storages = {_storage(each) for each in _tensors_of(args)}
+    base = 0 if func.is_view else -1
+    storages = {storage_key(each) for each in _tensors_of(args)}
     shapes = []
     for each in results:
         if type(each) is not FakeTensor or not _is_plain(each):
             return
-        storage = _storage(each)
-        is_as_said = storage not in storages if base < 0 else storage == _storage(args[base])
+        storage = storage_key(each)
+        is_as_said = storage not in storages if base < 0 else storage == storage_key(args[base])
         if not is_as_said:
             return
         storages.add(storage)  # of fresh results: two of them must not share it
@@ -152,6 +156,17 @@ def keep(mode: FakeTensorMode, key: Key, func: Any, args: Sequence[Any], result:
         _recording.used[key] = recipe
 
 
+def holds_mask(indices: Any) -> bool:
+    """Whether a mask is among the indices of `INDEX`: its result's size depends on data."""
+    return any(each is not None and each.dtype in MASKS for each in indices)
+
+
+def is_composite(func: Any) -> bool:
+    """Whether torch computes `func` by calling other ops, whatever the device."""
+    implicit: bool = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
+    return implicit
+
+
 @functools.cache
 def name_of(func: Any) -> str:
     """The name of an operation whose results follow from its arguments' metadata; "" for any other."""
@@ -160,22 +175,15 @@ def name_of(func: Any) -> str:
     schema, name = func._schema, str(func)
     if schema.is_mutable or func.__name__.partition(".")[0] in UNKEPT:
         return ""
-    if func is not aten.index.Tensor and any(tag in func.tags for tag in DEPENDS_ON_DATA):
+    if func is not INDEX and any(tag in func.tags for tag in READS_VALUES):
         return ""
     if not schema.returns or not all(str(each.type) in ("Tensor", "List[Tensor]") for each in schema.returns):
         return ""
     tensors = [each for each in schema.arguments if "Tensor" in str(each.type)]
     if func.is_view and (len(tensors) != 1 or str(schema.arguments[0].type) != "Tensor"):
         return ""
-    # Composite operations may give a view or a copy.
-    composite = torch._C.DispatchKey.CompositeImplicitAutograd
-    has_composite = torch._C._dispatch_has_kernel_for_dispatch_key(_qualified(schema), composite)
-    return "" if func.is_view and has_composite else name
-
-
-def _qualified(schema: Any) -> str:
-    """The name that torch's dispatcher knows."""
-    return f"{schema.name}.{schema.overload_name}" if schema.overload_name else str(schema.name)
+    # Composite views may be copies.
+    return "" if func.is_view and is_composite(func) else name
 
 
 def _describe(mode: FakeTensorMode, values: Sequence[Any], parts: list[Any]) -> bool:
@@ -231,10 +239,6 @@ def _make_tensor(mode: FakeTensorMode, shape: Shape, args: Sequence[Any]) -> Fak
     return FakeTensor(mode, shell, device)
 
 
-def _base_of(func: Any, args: Sequence[Any]) -> int:
-    return 0 if func.is_view and isinstance(args[0], FakeTensor) else -1
-
-
 def _is_plain(tensor: FakeTensor) -> bool:
     return tensor.constant is None and tensor.layout == torch.strided and not tensor.requires_grad
 
@@ -243,11 +247,6 @@ def _is_alike(ours: FakeTensor, theirs: FakeTensor) -> bool:
     """Dispatch keys tell conjugated, negated and inference tensors apart; the size of memory, padded ones."""
     same_kind = torch._C._dispatch_key_set(ours) == torch._C._dispatch_key_set(theirs)
     return same_kind and ours.untyped_storage().nbytes() == theirs.untyped_storage().nbytes()
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    key: int = tensor.untyped_storage()._cdata
-    return key
 
 
 def _tensors_of(values: Sequence[Any]) -> Iterator[FakeTensor]:

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from lamina.eager.direct import DirectMode
+from lamina.eager.direct import run_directly
 from lamina.eager.errors import check_call
-from lamina.eager.known_results import find, keep, key_of
+from lamina.eager.known_results import find, keep, key_of, name_of
 from lamina.eager.places import check_places
 from lamina.eager.results import rule_of, strides_of
 
 aten = torch.ops.aten
 
 
-class EagerFakeMode(DirectMode):  # type: ignore[no-untyped-call]
+class EagerFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     """torch's fake mode, corrected where its rules say something else than its CPU kernels do."""
 
     avoid_device_init = False
@@ -41,6 +41,17 @@ class EagerFakeMode(DirectMode):  # type: ignore[no-untyped-call]
         if key is not None:
             keep(self, key, func, args, result)
         return result
+
+    def _cached_dispatch_impl(
+        self, func: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        result = run_directly(self, func, args, kwargs)
+        if result is not None:
+            return result
+        if self.shape_env is None and name_of(func):
+            # `known_results` keeps it: torch's own cache would keep it once more.
+            return self._dispatch_impl(func, types, args, kwargs)
+        return super()._cached_dispatch_impl(func, types, args, kwargs)
 
 
 def fills_its_storage(tensor: torch.Tensor) -> bool:

@@ -30,7 +30,13 @@ def load_machine():
     return lambda: Machine(all_handlers(), World()), TracingStopped
 
 
-PROGRAM_FILES = ("programs_async", "programs_control", "programs_classes", "programs_library", "programs_state")
+PROGRAM_FILES = (
+    "programs_async",
+    "programs_control",
+    "programs_classes",
+    "programs_library",
+    "programs_state",
+)
 
 
 def load_programs():
