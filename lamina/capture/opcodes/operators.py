@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import opcode
 import sys
 from typing import Any
@@ -42,13 +41,8 @@ def to_bool(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
 
 def compare_op(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     right = frame.stack.pop()
-    if sys.version_info >= (3, 13):
-        symbol = dis.cmp_op[instruction.arg >> 5]
-        as_bool = bool(instruction.arg & COMPARE_AS_BOOL_FLAG)
-    else:
-        symbol = instruction.argval
-        as_bool = False
-    result = machine.world.compare(symbol, frame.stack[-1], right)
+    as_bool = sys.version_info >= (3, 13) and instruction.arg & COMPARE_AS_BOOL_FLAG
+    result = machine.world.compare(instruction.argval, frame.stack[-1], right)
     frame.stack[-1] = decide(machine, frame, frame.position, result) if as_bool else result
     return None
 
