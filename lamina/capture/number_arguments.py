@@ -14,7 +14,7 @@ import torch
 
 from lamina.capture.values.sizes import NumberValue, decide, is_unknown
 from lamina.capture.values.tensor import TensorValue
-from lamina.eager.errors import LARGEST_WIDE
+from lamina.eager.errors import LARGEST_HALF, LARGEST_WIDE
 
 ANY_FLOAT = frozenset(
     {
@@ -67,7 +67,6 @@ CONVERTS = frozenset(
 )
 """Operations that convert their float to the type of a tensor, which is to be a wide one."""
 WIDE = (torch.float32, torch.float64, torch.bfloat16)
-LARGEST_HALF = 65504.0
 CHECKED: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
     "celu": lambda args, kwargs: outcome(operator.ne, pick(args, kwargs, 1, "alpha", 1.0), 0),
     "softshrink": lambda args, kwargs: outcome(operator.ge, pick(args, kwargs, 1, "lambd", 0.5), 0),

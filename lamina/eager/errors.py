@@ -3,12 +3,13 @@
     False - x, torch.add(x, y, alpha=0.5) of integers, torch.gelu of integers, float64 @ float32
 
 An operation runs once for real, on tensors as small as its rank allows, for each combination of dtypes and
-numbers; what it raises, the program's own call would raise.
+numbers; what it raises, the program's own call would raise. What fills tensors with a number, 1e39 of float32
+or 300 of uint8, may take other sizes and indices: of it, a fill runs alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,14 +23,29 @@ TRIED = frozenset(
         "any", "argmax", "argmin", "baddbmm", "binary_cross_entropy", "bmm", "cummax", "cummin", "cumprod",
         "cumsum", "dot", "fill", "glu", "huber_loss", "linalg_vector_norm", "linear", "log_softmax",
         "logcumsumexp", "logsumexp", "max", "mean", "min", "mm", "mse_loss", "mv", "norm", "prod", "rsub",
-        "smooth_l1_loss", "softmax", "sort", "std", "std_mean", "sum", "var", "var_mean", "vdot",
+        "smooth_l1_loss", "softmax", "sort", "std", "std_mean", "sum", "var", "var_mean", "vdot", "where",
     }
 )  # fmt: skip
 """Reductions, scans, products: operations besides the elementwise ones that may run on other sizes."""
+MADE_OF_NUMBER = frozenset({"full", "full_like", "new_full", "scalar_tensor"})
+GIVEN_NUMBER = frozenset(
+    {
+        "_unsafe_masked_index",
+        "constant_pad_nd",
+        "fill_diagonal",
+        "index_add",
+        "index_fill",
+        "masked_fill",
+        "scatter",
+    }
+)
+"""Operations that convert a number to the type of their result as a fill does."""
 LARGEST_WIDE = 3.3895313892515355e38
 """Beyond the largest number of its type eager refuses a float; bfloat16's serves for all types but f16."""
+LARGEST_HALF = 65504
 SIZE = 2
 _known: dict[Any, list[torch.dtype]] = {}
+_known_fills: set[Any] = set()
 
 
 def check_call(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
@@ -37,6 +53,10 @@ def check_call(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result
 
     result: by torch's shape rule. WrongShapeRuleError where eager's has another dtype.
     """
+    if number_places(func):
+        numbers = settle_numbers(func, args, kwargs, result)
+        if is_filling(func):
+            check_fill(func, numbers, result)
     if not is_tried(func):
         return
     try:
@@ -51,6 +71,83 @@ def check_call(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result
         _known[key] = _dtypes(found)
     if _dtypes(result) != _known[key]:
         raise WrongShapeRuleError(f"torch's shape rule for {func} gives another dtype than its kernel")
+
+
+def check_fill(func: Any, numbers: Iterable[Any], result: Any) -> None:
+    """Raise what eager raises where a number does not fit the type that is filled with it."""
+    is_given = func.overloadpacket.__name__.removesuffix("_") in GIVEN_NUMBER
+    # A single element is made in another way, which lets float16 be infinite.
+    is_single = not is_given and all(type(size) is int and size == 1 for size in result.shape)
+    for number in numbers:
+        if isinstance(number, int | float | complex):
+            _try_fill(result.dtype, 1 if is_single else SIZE, type(number), str(number), number)
+
+
+def _try_fill(dtype: torch.dtype, size: int, *number: Any) -> None:
+    key = dtype, size, *number[:2]
+    if key not in _known_fills:
+        with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
+            torch.empty(size, dtype=dtype).fill_(number[2])
+        _known_fills.add(key)
+
+
+def settle_numbers(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> list[Any]:
+    """The numbers among an operation's arguments; of ints that vary those that fit the types of its tensors.
+
+    That one fits is a condition of its symbol; one that does not is what it is now, and no longer varies:
+    whether eager wraps or refuses it differs between operations.
+    """
+    numbers = numbers_of(func, args, kwargs)
+    if not any(isinstance(each, torch.SymInt) for each in numbers):
+        return numbers
+    low, high = bounds_of_types(find_dtypes((*args, *kwargs.values(), result)))
+    return [_settle(each, low, high) for each in numbers]
+
+
+def _settle(number: Any, low: int, high: int) -> Any:
+    if not isinstance(number, torch.SymInt) or not number.node.has_hint():
+        return number
+    return number if number >= low and number <= high else int(number)
+
+
+def find_dtypes(values: Any) -> Iterator[torch.dtype]:
+    """The dtypes among arguments, and those of tensors."""
+    for each in values:
+        if isinstance(each, Tensor):
+            yield each.dtype
+        elif isinstance(each, torch.dtype):
+            yield each
+        elif isinstance(each, list | tuple):
+            yield from find_dtypes(each)
+
+
+def bounds_of_types(dtypes: Iterable[torch.dtype]) -> tuple[int, int]:
+    """The smallest and the largest int that is a number of each of the types."""
+    low, high = -(2**63), 2**63 - 1
+    for dtype in dtypes:
+        if dtype is torch.float16:
+            low, high = max(low, -LARGEST_HALF), min(high, LARGEST_HALF)
+        elif not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool):
+            limits = torch.iinfo(dtype)
+            low, high = max(low, limits.min), min(high, limits.max)
+    return low, high
+
+
+def numbers_of(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The arguments that are numbers to an operation, not sizes or dimensions; those of lists among them."""
+    found = [args[position] for position, _ in number_places(func) if position < len(args)]
+    found += [kwargs[name] for _, name in number_places(func) if name in kwargs]
+    return [each for value in found for each in (value if isinstance(value, list | tuple) else (value,))]
+
+
+@cache
+def number_places(func: Any) -> list[tuple[int, str]]:
+    """Positions and names of what may be a number: arguments of torch's type Scalar, second tensors."""
+    return [
+        (position, each.name)
+        for position, each in enumerate(func._schema.arguments)
+        if "number" in str(each.real_type) or (position and str(each.real_type) == "Tensor")
+    ]
 
 
 class WrongShapeRuleError(NotImplementedError):
@@ -68,7 +165,14 @@ def is_tried(func: Any) -> bool:
     """Whether an operation's errors can be found on other sizes than the program's."""
     if func.namespace != "aten" or torch.Tag.nondeterministic_seeded in func.tags:
         return False
-    return torch.Tag.pointwise in func.tags or func.overloadpacket.__name__ in TRIED
+    return torch.Tag.pointwise in func.tags or func.overloadpacket.__name__.removesuffix("_") in TRIED
+
+
+@cache
+def is_filling(func: Any) -> bool:
+    """Whether an operation converts its number as a fill does."""
+    name = func.overloadpacket.__name__.removesuffix("_")
+    return func.namespace == "aten" and (name in MADE_OF_NUMBER or name in GIVEN_NUMBER)
 
 
 class _NotTriedError(Exception):
@@ -82,6 +186,8 @@ def _key(value: Any) -> Any:
         return value.dtype, _small_size(value)
     if isinstance(value, list | tuple):
         return tuple(map(_key, value))
+    if isinstance(value, torch.SymInt) and value.node.expr.is_number:
+        value = int(value)
     if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool | torch.Generator):
         raise _NotTriedError
     return type(value), str(value)
@@ -96,4 +202,4 @@ def _shrink(value: Any) -> Any:
         return torch.ones(_small_size(value), dtype=value.dtype)
     if isinstance(value, list | tuple):
         return [_shrink(item) for item in value]
-    return value
+    return int(value) if isinstance(value, torch.SymInt) else value

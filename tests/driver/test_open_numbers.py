@@ -118,6 +118,26 @@ def test_a_number_that_eager_refuses(name):
         fast(X, refused)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.float16])
+@pytest.mark.parametrize("name", ["full_like", "masked_fill", "clamp", "where"])
+def test_an_int_that_does_not_fit_the_type(name, dtype):
+    program = {
+        "full_like": torch.full_like,
+        "masked_fill": lambda x, k: x.masked_fill(x > 1, k),
+        "clamp": lambda x, k: x.clamp(max=k),
+        "where": lambda x, k: torch.where(x > 1, x, k),
+    }[name]
+    fast, x = lamina.compile(program), torch.arange(4).to(dtype)
+    for number in (5, 6, 70000, 7, 2**40):
+        try:
+            expected = program(x, number)
+        except RuntimeError as error:
+            with pytest.raises(RuntimeError, match=str(error)):
+                fast(x, number)
+        else:
+            assert torch.equal(fast(x, number), expected)
+
+
 @pytest.mark.parametrize("second", [0.0, -0.0, 1.0, 2.0])
 def test_the_number_at_hand_is_not_taken_for_all(second):
     def program(x, k):

@@ -91,6 +91,13 @@ def test_many_operations_are_tested() -> None:
         (aten.sub.Tensor, (torch.ones(2, dtype=torch.bool), torch.ones(2)), {}),
         (aten.linear.default, (torch.ones(0, 3, dtype=torch.float64), torch.ones(5, 3)), {}),
         (aten.gelu.default, (torch.ones(2, dtype=torch.int64),), {}),
+        (aten.full.default, ([2], 300), {"dtype": torch.uint8}),
+        (aten.full_like.default, (torch.ones(2), 1e39), {}),
+        (aten.fill_.Scalar, (torch.ones(2), -1e39), {}),
+        (aten.new_full.default, (torch.ones(2, dtype=torch.float16), [2], 65520.0), {}),
+        (aten.where.ScalarOther, (torch.ones(2) > 0, torch.ones(2), 1e39), {}),
+        (aten.index_fill.int_Scalar, (torch.ones(2).char(), 0, torch.tensor([0]), -129), {}),
+        (aten.constant_pad_nd.default, (torch.ones(2), [1, 1], 1e39), {}),
     ],
     ids=str,
 )
