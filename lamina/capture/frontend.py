@@ -319,7 +319,7 @@ def assemble(
     guard_written_objects(world, effects)
     guard_call(world, args, kwargs)
     mutated = guard_mutation(world, inputs)
-    graph_module = torch.fx.GraphModule(torch.nn.Module(), builder.graph)
+    graph_module = torch.fx.GraphModule(builder.holder, builder.graph)
     return Captured(graph_module, inputs, world.guards, rebuilder.writer, effects.count, mutated, point)
 
 

@@ -22,6 +22,7 @@ from lamina.capture.fake import (
 from lamina.capture.generated import Writer
 from lamina.capture.layouts import Leaf
 from lamina.capture.machine.signals import TracingStopped, stop
+from lamina.capture.nested_graphs import NestedGraphs
 from lamina.capture.noting_mode import NotingMode
 from lamina.capture.number_arguments import fix_floats, follows_floats, stand_in
 from lamina.capture.reads import Reads
@@ -67,19 +68,16 @@ PYTHON_KINDS: dict[Any, type] = {torch.SymInt: int, torch.SymFloat: float, torch
 SYMBOLIC: tuple[Any, ...] = tuple(PYTHON_KINDS)
 
 
-class GraphBuilder:
+class GraphBuilder(NestedGraphs):
     """One graph under construction. `world` tells the user's current line."""
 
     def __init__(self, world: Any) -> None:
         self.world = world
-        self.graph = torch.fx.Graph()
+        super().__init__()
         self.mode: NotingMode = make_fake_mode(NotingMode)
         self.symbols = Symbols(self.mode)
         self.reads = Reads(self)
-        self.inputs: list[TensorValue | NumberValue] = []
-        self._by_fake: dict[int, TensorValue] = {}
         self._computed: dict[Any, NumberValue] = {}
-        self._last_placeholder: torch.fx.Node | None = None
 
     def add_input(
         self, tensor: torch.Tensor, source: Source, name: str, dynamic: dict[int, tuple[int, int | None]]
@@ -90,7 +88,7 @@ class GraphBuilder:
             fake: Any = (
                 self.symbols.make_fake(tensor, source, dynamic) if dynamic else make_fake(self.mode, tensor)
             )
-        node = self._add_placeholder(name, fake)
+        node = self.add_placeholder(name, fake)
         value = TensorValue(self, fake, node, type(tensor), source, tensor)
         self.inputs.append(value)
         self._by_fake[id(fake)] = value
@@ -104,7 +102,7 @@ class GraphBuilder:
         symbolic = None
         if type(number) is int:
             leaf, symbolic = self.symbols.make(number, source, None, *bounds)
-        node = self._add_placeholder(name, number)
+        node = self.add_placeholder(name, number)
         value = NumberValue(self, number, symbolic, None, leaf, node)
         self.inputs.append(value)
         return value
@@ -116,20 +114,20 @@ class GraphBuilder:
             known = self._computed[source.key] = self.add_number(number, source, "computed", bounds)
         return known
 
-    def _add_placeholder(self, name: str, example: Any) -> torch.fx.Node:
-        if self._last_placeholder is not None:
-            with self.graph.inserting_after(self._last_placeholder):
-                node = self.graph.placeholder(name)
-        elif self.graph._len:
-            with self.graph.inserting_before(next(iter(self.graph.nodes))):
-                node = self.graph.placeholder(name)
-        else:
-            node = self.graph.placeholder(name)
-        # The target becomes a parameter's name: paths that look alike must not share it.
-        node.target = node.name
-        self._last_placeholder = node
-        node.meta["example_value"] = example
-        return node
+    def add_parameter(self, fake: torch.Tensor) -> TensorValue:
+        """A placeholder of the inner graph that is being built."""
+        node = self.graph.placeholder(f"parameter_{len(self.graph.nodes)}")
+        node.meta["example_value"] = fake
+        value = TensorValue(self, fake, node, torch.Tensor, None, None)
+        self._by_fake[id(fake)] = value
+        return value
+
+    def record_regions(self, target: Callable[..., Any], args: tuple[Any, ...], result: Any) -> Any:
+        """A node that calls graphs which `holder` has; `result` is what it gives on fakes."""
+        node = self.create_node("call_function", target, args, {})
+        node.meta["example_value"] = result
+        node.meta["regions"] = node.meta["reads_values"] = True
+        return self._wrap(result, node)
 
     def call(self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record `target(*args, **kwargs)` and give its result."""
@@ -191,6 +189,8 @@ class GraphBuilder:
             tuple(to_node(value) for value in args),
             {key: to_node(value) for key, value in kwargs.items()},
         )
+        if len(self.open) > 1 and not all(map(self.is_open, node.all_input_nodes)):
+            stop("control-flow", "a value made in a function that is a graph of its own is used elsewhere")
         node.meta["location"] = self.world.machine.location()
         return node
 

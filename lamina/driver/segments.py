@@ -4,6 +4,7 @@
     i = nonzero(m)                 runs as it is: only now is the size known
     y = x.relu()[i[:, 0]] * 2      part 1: a program for each set of sizes that comes up again
     n = i.size(0); require(n > 1)  Python
+    choose(n_1, region_0, ...)     one of two graphs inside this one, each split like it
 
 A read runs as early as it can, so that what does not depend on it stays in one part. An error of a part or a
 check sends the call back to eager, which raises its own; a graph with checks writes to no input.
@@ -23,9 +24,11 @@ from lamina.capture import Captured
 from lamina.capture.values.modes import LEAVES
 from lamina.driver.graph import Compiled
 from lamina.driver.parts import Part, Sizes, Values, check_result, example_of, make_part, run_node
+from lamina.driver.regions import Control, inner_inputs
 from lamina.options import Options
 from lamina.reports.report import GraphReport
 
+SETS_GRAD = torch._C._set_grad_enabled
 FAILURES_TOLERATED = 4
 """Calls sent back to eager before the others go there at once."""
 
@@ -35,17 +38,37 @@ def compile_segments(captured: Captured, kinds: Sequence[str], options: Options)
 
     kinds: what each input is, as `compile_graph` takes it.
     """
-    graph = captured.graph_module.graph
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     report = GraphReport("graph")
+    is_repeatable = not captured.mutated_inputs
+    run = make_segments(captured.graph_module, kinds, options, report, is_repeatable)
+    return Compiled(run, report, is_repeatable)
+
+
+def make_segments(
+    module: fx.GraphModule,
+    kinds: Sequence[str],
+    options: Options,
+    report: GraphReport,
+    is_repeatable: bool = False,
+) -> Segments:
+    """The steps of a graph; the graphs inside it are split alike."""
+    placeholders = module.graph.find_nodes(op="placeholder")
     kind_of = dict(zip(placeholders, kinds, strict=True))
 
     def make(nodes: list[fx.Node]) -> Part:
-        return make_part(captured.graph_module, nodes, kind_of, options, report)
+        return make_part(module, nodes, kind_of, options, report)
 
-    steps = Splitter(make).split(graph)
-    run = Segments(placeholders, steps, graph, is_repeatable=not captured.mutated_inputs)
-    return Compiled(run, report, run.is_repeatable)
+    def enter(node: fx.Node) -> Control:
+        regions = [each for each in node.all_input_nodes if each.op == "get_attr"]
+        inner = [[kind_of.get(each, "input") for each in inputs] for inputs in inner_inputs(node)]
+        runs = [
+            make_segments(getattr(module, str(each.target)), names, options, report)
+            for each, names in zip(regions, inner, strict=True)
+        ]
+        return Control(node, dict(zip(regions, runs, strict=True)))
+
+    steps = Splitter(make, enter).split(module.graph)
+    return Segments(placeholders, steps, module.graph, is_repeatable)
 
 
 class Host:
@@ -61,21 +84,31 @@ class Host:
             values[node] = run_node(node, values, sizes)
 
 
+Step = Host | Part | Control
+
+
 class Splitter:
     """Puts the nodes of a graph into steps."""
 
-    def __init__(self, make_part: Callable[[list[fx.Node]], Part]) -> None:
+    def __init__(
+        self, make_part: Callable[[list[fx.Node]], Part], make_control: Callable[[fx.Node], Control]
+    ) -> None:
         self.make_part = make_part
-        self.steps: list[Host | Part] = []
+        self.make_control = make_control
+        self.steps: list[Step] = []
         self.early: list[fx.Node] = []
         """What runs before the open part."""
         self.open: list[fx.Node] = []
         self.late: list[fx.Node] = []
         """What runs behind the open part: it takes something of it, or must not overtake a write of its."""
 
-    def split(self, graph: fx.Graph) -> list[Host | Part]:
+    def split(self, graph: fx.Graph) -> list[Step]:
         for node in graph.nodes:
-            if node.op in ("placeholder", "output") or node.target is torch._C._set_grad_enabled:
+            if node.op in ("placeholder", "output", "get_attr") or node.target is SETS_GRAD:
+                continue
+            if node.meta.get("regions"):
+                self._close()
+                self.steps.append(self.make_control(node))
                 continue
             if node.target in LEAVES or node.target in LEAVES.values():
                 self._close()
@@ -121,7 +154,7 @@ class Segments:
     """Runs the steps of one graph."""
 
     placeholders: list[fx.Node]
-    steps: list[Host | Part]
+    steps: list[Step]
     graph: fx.Graph
     is_repeatable: bool
     """Whether a call that failed can be made again in eager."""
@@ -171,9 +204,9 @@ class Segments:
         return list(fx.map_arg(self.results, values.__getitem__))
 
 
-def note_modes(step: Host | Part, entered: list[fx.Node]) -> None:
+def note_modes(step: Step, entered: list[fx.Node]) -> None:
     """Keep the list of modes that are entered and not left."""
-    if isinstance(step, Part):
+    if not isinstance(step, Host):
         return
     for node in step.nodes:
         if node.target in LEAVES:

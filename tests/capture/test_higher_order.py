@@ -1,4 +1,4 @@
-"""torch's higher-order operators: loops over sizes unroll in one graph, a decision on a tensor is a break."""
+"""torch's higher-order operators whose loops are over sizes: they unroll in one graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import lamina
-from lamina.errors import Unsupported
 
 HIGHER: Any = torch._higher_order_ops
 
@@ -75,12 +74,3 @@ def test_in_one_graph(program: Program, plain: Program) -> None:
             x, y = torch.rand(3, 2), torch.rand(3, 2)
             torch.testing.assert_close(compiled(x, y), plain(x, y))
     assert lamina.counters()["graphs"] == 1
-
-
-def decide(x: torch.Tensor) -> Any:
-    return torch.cond(x.sum() > 2, lambda a: a.cos(), lambda a: a.sin(), (x,)) + 1
-
-
-def test_a_decision_on_a_tensor_is_a_break() -> None:
-    with torch.no_grad(), pytest.raises(Unsupported, match="branch on a tensor"):
-        lamina.compile(decide, fullgraph=True)(torch.ones(4))

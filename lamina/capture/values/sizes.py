@@ -55,7 +55,7 @@ class PendingCall:
 
     @property
     def node(self) -> torch.fx.Node:
-        if self._node is None:
+        if self._node is None or not self.builder.is_open(self._node):
             self._node = self.builder.create_node(self.kind, self.target, self.arguments, self.keywords)
         return self._node
 
@@ -109,7 +109,7 @@ class NumberValue:
 
     @property
     def node(self) -> torch.fx.Node:
-        if self._node is None:
+        if self._node is None or not self.builder.is_open(self._node):
             assert self.call is not None
             self._node = self.call.node
             if self.is_unknown:

@@ -1,0 +1,54 @@
+"""What a graph calls for structured control flow: functions of other graphs, which it holds as submodules.
+
+    choose(condition, region_0, region_1, (x, b))              one of two graphs
+    repeat(region_0, region_1, (i, x), (b,))                   a graph again and again, while another is true
+
+Run as it is, a node's work is plain Python, through which autograd sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Graph = Callable[..., tuple[Any, ...]]
+
+
+def choose(condition: Any, first: Graph, second: Graph, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What `first` gives for the operands where the condition is true, else what `second` gives.
+
+    Operands that the graph that runs does not use get a gradient of zeros, as in eager.
+    """
+    results = first(*operands) if condition else second(*operands)
+    if not torch.is_grad_enabled() or not any(needs_gradient(each) for each in operands):
+        return results
+    return Joined.apply(len(results), *results, *operands)  # type: ignore[no-untyped-call, no-any-return]
+
+
+class Joined(torch.autograd.Function):
+    """Tensors as they are, through which others, those behind the first `count`, get a gradient of zeros."""
+
+    @staticmethod
+    def forward(ctx: Any, count: int, *values: Any) -> tuple[torch.Tensor, ...]:
+        ctx.joined = [each if needs_gradient(each) else None for each in values[count:]]
+        return tuple(each.view_as(each) for each in values[:count])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        zeros = [None if each is None else torch.zeros_like(each) for each in ctx.joined]
+        return None, *gradients, *zeros
+
+
+def needs_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def repeat(
+    condition: Graph, body: Graph, carried: tuple[Any, ...], operands: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """`carried = body(*carried, *operands)` as long as `condition(*carried, *operands)` gives true."""
+    while condition(*carried, *operands)[0]:
+        carried = body(*carried, *operands)
+    return carried
