@@ -240,7 +240,7 @@ def _triangle_indices(func: Any) -> Callable[..., Tensor]:
     """Positions that depend on no tensor: computed now, a constant of the graph."""
 
     def compute(*args: Any, **kwargs: Any) -> Tensor:
-        with torch.utils._python_dispatch._disable_current_modes():
+        with torch._C._DisableTorchDispatch():
             positions = func(*args, **kwargs)
         constant: Tensor = aten.lift_fresh.default(positions)
         return constant

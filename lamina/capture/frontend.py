@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from lamina.capture.breaks.native import reads_caller_frame
 from lamina.capture.breaks.resume_point import ResumePoint, describe_frame
@@ -319,7 +320,8 @@ def assemble(
     guard_written_objects(world, effects)
     guard_call(world, args, kwargs)
     mutated = guard_mutation(world, inputs)
-    graph_module = torch.fx.GraphModule(builder.holder, builder.graph)
+    # Its Python text is written when it is called, which most graphs never are.
+    graph_module = _LazyGraphModule(builder.holder, builder.graph)
     return Captured(graph_module, inputs, world.guards, rebuilder.writer, effects.count, mutated, point)
 
 

@@ -170,7 +170,8 @@ class Site:
             counters.graphs += 1
             inputs = captured.fetch_inputs(args, kwargs)
             if self.settings.backend is not None:
-                run = self.settings.backend(captured.graph_module, inputs)
+                graph_module = captured.graph_module
+                run = self.settings.backend(torch.fx.GraphModule(graph_module, graph_module.graph), inputs)
                 compiled = Compiled(lambda values: list(run(*values)), is_repeatable=captured.is_checked)
                 return Entry(captured, compiled)
             if needs_gradient(inputs):

@@ -65,7 +65,7 @@ def check_call(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result
     except _NotTriedError:
         return
     if key not in _known:
-        with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
+        with torch._C._DisableTorchDispatch(), torch.no_grad():
             small = [_shrink(value) for value in args]
             found = func(*small, **{name: _shrink(value) for name, value in kwargs.items()})
         _known[key] = _dtypes(found)
@@ -86,7 +86,7 @@ def check_fill(func: Any, numbers: Iterable[Any], result: Any) -> None:
 def _try_fill(dtype: torch.dtype, size: int, *number: Any) -> None:
     key = dtype, size, *number[:2]
     if key not in _known_fills:
-        with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
+        with torch._C._DisableTorchDispatch(), torch.no_grad():
             torch.empty(size, dtype=dtype).fill_(number[2])
         _known_fills.add(key)
 

@@ -133,7 +133,7 @@ def common_dtype(args: Arguments, result: Tensor) -> torch.dtype:
     dtypes = {each.dtype for each in _tensors(args)}
     if len(dtypes) == 1 and not any(type(each) in NUMBERS for each in args):
         return dtypes.pop()
-    with torch.utils._python_dispatch._disable_current_modes():
+    with torch._C._DisableTorchDispatch():
         return _promote(args)
 
 
