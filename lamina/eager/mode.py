@@ -19,22 +19,27 @@ from lamina.eager.results import rule_of, strides_of
 aten = torch.ops.aten
 
 
-def leave_stack_out(function: Any) -> Any:
-    """A constructor of torch's that does not note the stack: it would read all source files on it."""
+def leave_stack_out(constructor: Any) -> Any:
+    """A fake mode's constructor that does not note the stack: it would read all source files on it."""
     nothing = types.SimpleNamespace(extract_stack=traceback.StackSummary)
     made = types.FunctionType(
-        function.__code__,
-        {**function.__globals__, "traceback": nothing},
-        closure=function.__closure__,
+        constructor.__code__,
+        {**constructor.__globals__, "traceback": nothing},
+        closure=constructor.__closure__,
     )
-    made.__kwdefaults__ = function.__kwdefaults__
+    made.__kwdefaults__ = constructor.__kwdefaults__
     return made
+
+
+_construct = leave_stack_out(FakeTensorMode.__init__)
 
 
 class EagerFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     """torch's fake mode, corrected where its rules say something else than its CPU kernels do."""
 
-    __init__ = leave_stack_out(FakeTensorMode.__init__)
+    def __init__(self, **options: Any) -> None:
+        _construct(self, **options)
+
     avoid_device_init = False
     """True, as on a machine without a GPU, would have torch put a guard for absent GPUs in a place that all
     threads share: with several of them it is gone while another one asks it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import random
 from typing import Any
 
@@ -185,3 +186,9 @@ def test_a_corrected_view_is_a_view() -> None:
         view = base.view(1, 1)
     assert view.stride() == (5, 5)
     assert view.untyped_storage()._cdata == base.untyped_storage()._cdata
+
+
+def test_a_mode_reads_no_source_files():
+    linecache.clearcache()
+    EagerFakeMode()
+    assert not linecache.cache
