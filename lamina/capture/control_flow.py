@@ -1,7 +1,8 @@
-"""What a graph calls for structured control flow: functions of other graphs, which it holds as submodules.
+"""What a graph calls that calls other graphs, which it holds as submodules.
 
     choose(condition, region_0, region_1, (x, b))              one of two graphs
     repeat(region_0, region_1, (i, x), (b,))                   a graph again and again, while another is true
+    map_batch(region_0, (0, 1), (0,), "error", (x, y), (b,))   a graph for each element of dimensions
 
 Run as it is, a node's work is plain Python, through which autograd sees.
 """
@@ -52,3 +53,25 @@ def repeat(
     while condition(*carried, *operands)[0]:
         carried = body(*carried, *operands)
     return carried
+
+
+def map_batch(
+    function: Graph,
+    in_dims: tuple[int, ...],
+    out_dims: tuple[int | None, ...],
+    randomness: str,
+    batched: tuple[Any, ...],
+    operands: tuple[Any, ...],
+) -> tuple[Any, ...]:
+    """`torch.vmap` of `function(*batched, *operands)` over a dimension of each of `batched`."""
+
+    def call(*inputs: Any) -> tuple[Any, ...]:
+        return function(*inputs, *operands)
+
+    dims: Any = out_dims
+    mapped: Graph = torch.vmap(call, in_dims=in_dims, out_dims=dims, randomness=randomness)
+    return mapped(*batched)
+
+
+CONTROL: frozenset[Any] = frozenset({choose, repeat})
+"""What decides by values of tensors which graph runs."""

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.fx
 
+from lamina.capture.control_flow import CONTROL
 from lamina.capture.fake import (
     DATA_DEPENDENT,
     FakeTensor,
@@ -116,17 +117,22 @@ class GraphBuilder(NestedGraphs):
 
     def add_parameter(self, fake: torch.Tensor) -> TensorValue:
         """A placeholder of the inner graph that is being built."""
-        node = self.graph.placeholder(f"parameter_{len(self.graph.nodes)}")
+        node = self.graph.placeholder(f"own_{len(self.graph.nodes)}")
         node.meta["example_value"] = fake
         value = TensorValue(self, fake, node, torch.Tensor, None, None)
         self._by_fake[id(fake)] = value
         return value
 
-    def record_regions(self, target: Callable[..., Any], args: tuple[Any, ...], result: Any) -> Any:
-        """A node that calls graphs which `holder` has; `result` is what it gives on fakes."""
+    def record_regions(
+        self, target: Callable[..., Any], args: tuple[Any, ...], run: Callable[[], Any]
+    ) -> Any:
+        """A node that calls graphs which `holder` has; `run` gives its result on fakes."""
+        self.mode.reads_values = self.mode.has_effect = False
+        result = self._run_fake(target, run, (), {})
         node = self.create_node("call_function", target, args, {})
         node.meta["example_value"] = result
-        node.meta["regions"] = node.meta["reads_values"] = True
+        self.mode.reads_values |= target in CONTROL
+        self.reads.note_result(node, self.mode)
         return self._wrap(result, node)
 
     def call(self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

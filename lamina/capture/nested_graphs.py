@@ -31,6 +31,8 @@ class NestedGraphs:
         self.inputs: list[TensorValue | NumberValue] = []
         self._by_fake: dict[int, TensorValue] = {}
         self._last_placeholder: torch.fx.Node | None = None
+        self.indexing_modes = 0
+        """How many modes are on under which tensors are looked up by tensors."""
 
     def add_placeholder(self, name: str, example: Any) -> torch.fx.Node:
         """An input of the outermost graph, behind those that there are."""

@@ -115,7 +115,8 @@ class Part:
         nodes = list(self.graph.graph.nodes)
         values: Values = dict(zip(nodes, inputs, strict=False))
         for node in nodes[len(inputs) : -1]:
-            values[node] = run_node(node, values, sizes)
+            inner = getattr(self.graph, str(node.target)) if node.op == "get_attr" else None
+            values[node] = inner or run_node(node, values, sizes)
         return list(fx.map_arg(nodes[-1].args[0], values.__getitem__))
 
     def _find(self, key: Any, inputs: list[Any], sizes: Sizes) -> Compiled | None:
@@ -191,13 +192,15 @@ def make_part(
     """The part of a graph that `nodes` are, from what they take to what others take of them."""
     inside = set(nodes)
     taken = dict.fromkeys(each for node in nodes for each in node.all_input_nodes)
-    inputs = [node for node in taken if node not in inside]
+    inputs = [node for node in taken if node not in inside and node.op != "get_attr"]
     outputs = [node for node in nodes if any(user not in inside for user in node.users)]
     graph = fx.Graph()
     made: dict[fx.Node, fx.Node] = {}
     for node in inputs:
         made[node] = graph.placeholder(node.name)
         made[node].meta["example_value"] = example_of(node)
+    # Graphs inside this one, called by its nodes.
+    nodes = [*(node for node in taken if node.op == "get_attr"), *nodes]
     for node in nodes:
         made[node] = graph.node_copy(node, made.__getitem__)
     graph.output(tuple(made[node] for node in outputs))

@@ -23,6 +23,7 @@ from torch.fx.immutable_collections import immutable_list
 
 from lamina.autograd.custom_operators import OWN_NAMESPACES
 from lamina.autograd.trace import location_of
+from lamina.capture.control_flow import map_batch
 from lamina.eager.memory import storage_key
 from lamina.options import Options
 
@@ -37,7 +38,7 @@ HOMES: tuple[tuple[str, Any], ...] = (
 )  # fmt: skip
 """Where functions that graphs call have their names."""
 FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType)
-TORCHS_IMPLEMENTATIONS = frozenset({"Meta", "CUDA", "MPS"})
+TORCHS_IMPLEMENTATIONS = frozenset({"Meta", "CUDA", "MPS", "FuncTorchBatched"})
 """Kinds of implementation that torch itself writes in Python for its operators."""
 PLAIN_TENSORS = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
 PLAIN_VALUES = (
@@ -89,7 +90,8 @@ def _target_text(graph: fx.GraphModule, node: fx.Node) -> str:
     if node.op == "call_function":
         return name_of(node.target)
     if node.op == "get_attr":
-        return _constant_text(operator.attrgetter(str(node.target))(graph))
+        held = operator.attrgetter(str(node.target))(graph)
+        return f"({_graph_text(held)})" if isinstance(held, fx.GraphModule) else _constant_text(held)
     if node.op == "call_module":
         raise NamelessError(node.target)
     return str(node.target)
@@ -97,6 +99,8 @@ def _target_text(graph: fx.GraphModule, node: fx.Node) -> str:
 
 def name_of(function: Any) -> str:
     """The name of a function of torch's or Python's own; NamelessError for any other."""
+    if function is map_batch:
+        return "map_batch"
     if isinstance(function, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
         if str(function).split(".")[0] not in OWN_NAMESPACES:
             raise NamelessError(function)

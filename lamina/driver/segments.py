@@ -21,6 +21,7 @@ import torch
 from torch import fx
 
 from lamina.capture import Captured
+from lamina.capture.control_flow import CONTROL
 from lamina.capture.values.modes import LEAVES
 from lamina.driver.graph import Compiled
 from lamina.driver.parts import Part, Sizes, Values, check_result, example_of, make_part, run_node
@@ -106,7 +107,7 @@ class Splitter:
         for node in graph.nodes:
             if node.op in ("placeholder", "output", "get_attr") or node.target is SETS_GRAD:
                 continue
-            if node.meta.get("regions"):
+            if node.target in CONTROL:
                 self._close()
                 self.steps.append(self.make_control(node))
                 continue

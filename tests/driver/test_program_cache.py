@@ -131,6 +131,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
         torch.nn.functional.linear(x, y.expand(5, 4)),
         torch.tensor([1.5, 2.5]) + x[:, :2],
     ),
+    "mapped": lambda x, y: (torch.vmap(lambda row: row.sin() * y)(x),),
 }
 
 

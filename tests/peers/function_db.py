@@ -1,7 +1,8 @@
 """torch's databases of programs around operators: custom autograd functions, custom operators, higher-order ones.
 
-Not in one graph are functions whose forward is computed by NumPy, a decision on a tensor (`cond`, `while_loop`),
-`flex_attention`, which maps the program's functions by vmap, and `local_map_hop`, whose program traces a module.
+Not in one graph are functions whose forward is computed by NumPy, a loop whose results grow with its rounds
+(`while_loop_stack_output`), the backward of `flex_attention`, which asks for torch's dispatch keys, and
+`local_map_hop`, whose program traces a module.
 """
 
 from __future__ import annotations

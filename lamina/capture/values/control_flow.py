@@ -25,12 +25,13 @@ def model_cond(world: Any, pred: Value, true_fn: Value, false_fn: Value, operand
     if not all(type(leaf) is TensorValue for leaf in pytree.tree_leaves(operands)):
         refuse("gets an operand that is no tensor")
     around = list_fakes(world)
-    branches = [trace_region(world, branch, tuple(operands)) for branch in (true_fn, false_fn)]
+    operands = tuple(operands)
+    branches = [trace_region(world, branch, (), lambda _: (operands, {})) for branch in (true_fn, false_fn)]
     fakes = [check_results(branch, around) for branch in branches]
     check_alike(branches, fakes)
     # Where one branch's result needs a gradient, so does the call's.
     results = tuple(one if one.requires_grad else other for one, other in zip(*fakes, strict=True))
-    tensors = record(world, choose, (pred,), branches, (), results)
+    tensors = record(world, choose, (pred,), branches, (), lambda *_: results)
     return put_back(branches[0], tensors)
 
 
@@ -46,7 +47,7 @@ def model_while(world: Any, condition: Value, body: Value, carried: Value, opera
     for function in (condition, body):
         with world.builder.mode:
             own = [make_like(each.fake) for each in carried]
-        region = trace_region(world, function, tuple(operands), own)
+        region = trace_region(world, function, own, lambda given: ((*given, *operands), {}))
         check_results(region, [*around, *own])
         loop.append(region)
     decision = loop[0].leaves
@@ -56,7 +57,7 @@ def model_while(world: Any, condition: Value, body: Value, carried: Value, opera
         refuse("gives something that is no tensor")
     results = tuple(leaf.fake for leaf in loop[1].leaves)
     check_fakes(results, [each.fake for each in carried])
-    tensors = record(world, repeat, (), loop, (carried,), results)
+    tensors = record(world, repeat, (), loop, (carried,), lambda *_: results)
     return put_back(loop[1], tensors)
 
 

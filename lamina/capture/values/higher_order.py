@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from lamina.capture.machine.signals import Value, stop
+from lamina.capture.values.batched import VMAP_MODELS
 from lamina.capture.values.control_flow import model_cond, model_while
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 
@@ -43,7 +44,11 @@ def model_region(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
 
 
 def collect_models() -> dict[Any, Model]:
-    models: dict[Any, Model] = {OPERATOR.__call__: model_higher_order, torch.cond: model_conditional}
+    models: dict[Any, Model] = {
+        OPERATOR.__call__: model_higher_order,
+        torch.cond: model_conditional,
+        **VMAP_MODELS,
+    }
     regions = sys.modules.get("torch._higher_order_ops.invoke_subgraph")
     placeholder = getattr(regions, "invoke_subgraph_placeholder", None)
     if placeholder is not None:

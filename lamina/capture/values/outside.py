@@ -67,6 +67,8 @@ BOUND_NATIVE = (types.BuiltinFunctionType, types.MethodWrapperType)
 OPAQUE = (torch.Generator, torch.jit.ScriptFunction)
 LARGE = 256
 """Dicts with more entries are read key by key instead of being copied."""
+REGISTRIES: tuple[dict[Any, Any], ...] = (torch.utils._pytree.SUPPORTED_NODES,)
+"""Dicts of torch's that grow as modules are imported; they are read key by key too."""
 
 
 def is_by_identity(value: Value) -> bool:
@@ -314,7 +316,7 @@ class Importer(ObjectRecords):
         return tuple(items) if kind is tuple else tuple.__new__(kind, items)
 
     def _bring_container(self, value: Any, kind: type, source: Source) -> Value:
-        if isinstance(value, dict) and len(value) > LARGE:
+        if isinstance(value, dict) and (len(value) > LARGE or any(value is each for each in REGISTRIES)):
             if source.is_fixed:
                 self.guards.identity(source, value)
                 return LargeDict(self, value, Fixed(value, source.describe()))

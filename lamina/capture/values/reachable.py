@@ -105,7 +105,11 @@ class Snapshot:
     def _list_parts(self, value: Value) -> Iterator[Value]:
         """What an object of the program holds, in order; nothing of one from outside, which has a record."""
         world, kind = self.world, type(value)
-        if id(value) in world.importer.states or (is_by_identity(value) and not self._is_made_here(value)):
+        if (
+            isinstance(value, torch.Tensor)
+            or id(value) in world.importer.states
+            or (is_by_identity(value) and not self._is_made_here(value))
+        ):
             return
         if kind is types.CellType:
             yield from (world.load_cell(value),) if id(value) in world.cells else ()

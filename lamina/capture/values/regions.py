@@ -9,7 +9,7 @@ Whether it runs at all, or how often, is not known: it must change nothing but w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -17,11 +17,16 @@ import torch
 import torch.fx
 from torch.utils import _pytree as pytree
 
+from lamina.capture.control_flow import CONTROL
 from lamina.capture.machine.signals import TracingPaused, TracingStopped, Value, stop
 from lamina.capture.values.reachable import Snapshot
 from lamina.capture.values.tensor import TensorValue
 from lamina.eager.memory import storage_key
 
+Place = Callable[[Sequence[Any]], tuple[tuple[Value, ...], dict[str, Value]]]
+"""Gives the arguments and keywords of a call, of the parameters that are its own."""
+Run = Callable[[Sequence[torch.fx.GraphModule], tuple[Any, ...]], tuple[torch.Tensor, ...]]
+"""Gives a node's result on fakes, of the regions and of what they take."""
 COPIED_META = ("example_value", "number")
 
 
@@ -49,6 +54,8 @@ class Region:
         with self.graph.inserting_before(self._first_operation()):
             for outer in taken:
                 node = parameters[outer] = self.graph.placeholder(outer.name)
+                # The target is the parameter's name.
+                node.target = node.name
                 node.meta |= {name: outer.meta[name] for name in COPIED_META if name in outer.meta}
         for node in list(self.graph.nodes):
             for outer in node.all_input_nodes:
@@ -61,22 +68,25 @@ class Region:
         return next((node for node in self.graph.nodes if node.op != "placeholder"), self.graph._root)
 
 
-def trace_region(
-    world: Any, function: Value, arguments: tuple[Value, ...], own: Sequence[torch.Tensor] = ()
-) -> Region:
-    """Trace `function(*own, *arguments)`; each of `own` is a fake tensor for which a parameter is made."""
-    snapshot = Snapshot(world, (function, arguments))
+def trace_region(world: Any, function: Value, own: Sequence[torch.Tensor], place: Place) -> Region:
+    """Trace a call of `function`.
+
+    own: fakes for which parameters are made. place: gives the arguments and keywords with these parameters.
+    """
+    snapshot = Snapshot(world, (function, place(own)))
     builder = world.builder
     with builder.inner_graph() as graph:
-        parameters = tuple(builder.add_parameter(fake) for fake in own)
+        parameters = [builder.add_parameter(fake) for fake in own]
         try:
-            result = world.call(function, (*parameters, *arguments), {})
+            result = world.call(function, *place(parameters))
         except (TracingStopped, TracingPaused, KeyboardInterrupt):
             raise
         except BaseException as error:
             refuse(f"raises {type(error).__name__}: {error}")
         holder = builder.holder
     snapshot.check()
+    if any(each.is_mutated() for each in parameters):
+        refuse("writes to what it is given")
     leaves, structure = pytree.tree_flatten(result)
     region = Region(graph, holder, [each.node for each in parameters], leaves, structure, [])
     check_nodes(region)
@@ -88,7 +98,7 @@ def trace_region(
 def check_nodes(region: Region) -> None:
     """No size or error in a region depends on values of tensors: what is around it does not know them."""
     for node in region.graph.nodes:
-        if node.meta.get("checks") or (node.meta.get("reads_values") and not node.meta.get("regions")):
+        if node.meta.get("checks") or (node.meta.get("reads_values") and node.target not in CONTROL):
             refuse("needs the values of a tensor")
         if node.meta.get("has_effect") and torch.is_inference_mode_enabled():
             refuse("writes to a tensor in inference mode")
@@ -114,14 +124,18 @@ def record(
     head: tuple[Any, ...],
     regions: Sequence[Region],
     tail: tuple[Any, ...],
-    result: Any,
+    run: Run,
 ) -> Any:
-    """A node `target(*head, *regions, *tail, taken)` with the given result on fakes."""
+    """A node `target(*head, *regions, *tail, taken)`, whose result on fakes `run` gives."""
     builder = world.builder
     taken = list(dict.fromkeys(node for region in regions for node in region.taken))
-    modules = []
+    nodes, modules = [], []
     for region in regions:
         name = f"region_{len(builder.holder._modules)}"
-        builder.holder.add_module(name, region.close(taken))
-        modules.append(builder.create_node("get_attr", name, (), {}))
-    return builder.record_regions(target, (*head, *modules, *tail, tuple(taken)), result)
+        modules.append(region.close(taken))
+        builder.holder.add_module(name, modules[-1])
+        nodes.append(builder.create_node("get_attr", name, (), {}))
+    examples = tuple(node.meta["example_value"] for node in taken)
+    return builder.record_regions(
+        target, (*head, *nodes, *tail, tuple(taken)), lambda: run(modules, examples)
+    )

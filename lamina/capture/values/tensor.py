@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -153,6 +153,10 @@ class TensorValue:
         return self.builder.call_method("__reversed__", (self,), {})
 
     def __getitem__(self, index: Any) -> Any:
+        if self.builder.indexing_modes:
+            places = index if type(index) in (tuple, list) else (index,)
+            if all(type(each) in (TensorValue, int) for each in places):
+                return self._look_up(places)
         if is_unknown_int(index):
             index = (index,)
         parts = split_unknown(index, self.fake.dim()) if type(index) is tuple else None
@@ -166,6 +170,12 @@ class TensorValue:
             self.builder.reads.note_index(number)
             found = self.builder.call_method("select", (found, dimension, number), {})
         return found
+
+    def _look_up(self, places: Sequence[Any]) -> Any:
+        """`self[places]` by an operation that takes tensors without dimensions for what they are."""
+        make = self.builder.call
+        tensors = [make(torch.tensor, (each,), {}) if type(each) is int else each for each in places]
+        return make(torch.ops.aten.index.Tensor, (self, tensors), {})
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if type(index) is tuple and split_unknown(index, self.fake.dim()) is not None:
