@@ -248,6 +248,8 @@ def encode_constant(value: Any) -> Any:
     """A constant argument of a library call as a plain attribute value."""
     if value is None:
         return none
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        raise Unsupported("library-argument", f"a library call has the argument {value}, beyond 64 bits")
     if isinstance(value, bool | int | float | str | SymbolicSize):
         return value
     if isinstance(value, torch.dtype) and value in SCALAR_OF:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lamina.autograd.lower.dtypes import element, shape_of
-from lamina.autograd.lower.elementwise import Lowering
+from lamina.autograd.lower.elementwise import Lowering, is_nan
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.autograd.lower.numbers import as_float
 from lamina.ir.core import Value
@@ -34,7 +34,7 @@ def _of_float(body: Callable[[Emitter, Value, Call], Value]) -> Lowering:
 def _relu(e: Emitter, call: Call) -> Value:
     value: Value = call["self"]
     x = e.widen(value)
-    return e.cast(e.maximum(x, e.like(x, 0)), call.element)
+    return e.cast(e.at_least(x, e.like(x, 0)), call.element)
 
 
 def _sigmoid(e: Emitter, call: Call) -> Value | None:
@@ -59,13 +59,15 @@ def _gelu(e: Emitter, x: Value, call: Call) -> Value:
 
 
 def _clamped(e: Emitter, x: Value, low: float, high: float) -> Value:
-    return e.minimum(e.maximum(x, e.like(x, low)), e.like(x, high))
+    return e.at_most(e.at_least(x, e.like(x, low)), e.like(x, high))
 
 
-def _hardtanh(e: Emitter, call: Call) -> Value:
+def _hardtanh(e: Emitter, call: Call) -> Value | None:
+    if is_nan(call["min_val"]) or is_nan(call["max_val"]):
+        return None
     scalar = element(call["self"])
     low, high = (e.operand(call[name], scalar, call.shape) for name in ("min_val", "max_val"))
-    x = e.minimum(e.maximum(e.widen(call["self"]), low), high)
+    x = e.at_most(e.at_least(e.widen(call["self"]), low), high)
     return e.cast(x, call.element)
 
 

@@ -228,17 +228,20 @@ def _extreme(word: str) -> Lowering:
     return lower
 
 
-def _extreme_number(float_op: str, word: str) -> Lowering:
-    """fmax, fmin: a nan loses against a number."""
+def _extreme_number(word: str) -> Lowering:
+    """fmax, fmin: a nan loses against a number; of zeros the first one wins, of bf16 the second."""
 
     def lower(e: Emitter, call: Call) -> Value | None:
         operands = common_operands(e, call, "self", "other")
         if operands is None:
             return None
         (a, b), common = operands
-        if common.is_float:
-            return e.cast(e.op(float_op, a, b), call.element)
-        return e.maximum(a, b) if word == "max" else e.minimum(a, b)
+        if not common.is_float:
+            return e.maximum(a, b) if word == "max" else e.minimum(a, b)
+        if common is types.bf16:
+            a, b = b, a
+        a = e.select(e.compare("une", a, a), b, a)
+        return e.cast(e.at_least(a, b) if word == "max" else e.at_most(a, b), call.element)
 
     return lower
 
@@ -313,16 +316,27 @@ def _masked_fill(e: Emitter, call: Call) -> Value | None:
 
 
 def _clamp(e: Emitter, call: Call) -> Value | None:
+    """Among zeros of both signs a bound that is a number loses; of tensors eager takes either.
+
+    What a bound of nan does differs between torch's versions.
+    """
     low, high = call.get("min"), call.get("max")
     common = promote([call["self"], low, high])
-    if common is None or common is types.i1:
+    if common is None or common is types.i1 or is_nan(low) or is_nan(high):
         return None
     value = e.operand(call["self"], common, call.shape)
     if low is not None:
-        value = e.maximum(value, e.operand(low, common, call.shape))
+        raise_to = e.maximum if isinstance(low, Value) else e.at_least
+        value = raise_to(value, e.operand(low, common, call.shape))
     if high is not None:
-        value = e.minimum(value, e.operand(high, common, call.shape))
+        lower_to = e.minimum if isinstance(high, Value) else e.at_most
+        value = lower_to(value, e.operand(high, common, call.shape))
     return e.cast(value, call.element)
+
+
+def is_nan(number: Any) -> bool:
+    """Whether an argument is the float nan."""
+    return isinstance(number, float) and math.isnan(number)
 
 
 def _power_number(e: Emitter, call: Call) -> Value | None:
@@ -519,8 +533,8 @@ SINGLE: dict[str, Lowering] = {
     "aten.copysign.Scalar": _float_binary("math.copysign"),
     "aten.maximum.default": _extreme("max"),
     "aten.minimum.default": _extreme("min"),
-    "aten.fmax.default": _extreme_number("arith.maxnumf", "max"),
-    "aten.fmin.default": _extreme_number("arith.minnumf", "min"),
+    "aten.fmax.default": _extreme_number("max"),
+    "aten.fmin.default": _extreme_number("min"),
     "aten.bitwise_not.default": _bitwise_not,
     "aten.logical_not.default": _logical_not,
     "aten.masked_fill.Scalar": _masked_fill,

@@ -118,6 +118,18 @@ class Emitter:
         """The smaller one; nan wins."""
         return self.op(_extreme("min", element(a)), a, b)
 
+    def at_least(self, value: Value, low: Value) -> Value:
+        """The larger one, where `low` is no nan: nan and zeros of the value stay as they are."""
+        if not element(value).is_float:
+            return self.maximum(value, low)
+        return self.select(self.compare("ogt", low, value), low, value)
+
+    def at_most(self, value: Value, high: Value) -> Value:
+        """The smaller one, where `high` is no nan: nan and zeros of the value stay as they are."""
+        if not element(value).is_float:
+            return self.minimum(value, high)
+        return self.select(self.compare("olt", high, value), high, value)
+
     def logical_not(self, value: Value) -> Value:
         """Of an i1 tensor."""
         return self.op("arith.xori", value, self.like(value, True))

@@ -1,0 +1,50 @@
+"""Where two zeros of different signs meet, the result has the sign of eager's: of operations whose eager kernels agree."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import lamina
+
+PROGRAMS = {
+    "relu": torch.relu,
+    "relu6": F.relu6,
+    "clamp min": lambda x: (x.clamp(min=0.0), x.clamp(min=-0.0), x.clamp_min(0)),
+    "clamp max": lambda x: (x.clamp(max=0.0), x.clamp(max=-0.0), x.clamp_max(0)),
+    "clamp": lambda x: (x.clamp(0.0, 1.0), x.clamp(-1.0, -0.0)),
+    "hardtanh": lambda x: (F.hardtanh(x, 0.0, 1.0), F.hardtanh(x, -1.0, -0.0)),
+    "fmax": lambda x: (torch.fmax(x, torch.zeros_like(x)), torch.fmax(x, -torch.zeros_like(x))),
+    "fmin": lambda x: (torch.fmin(x, torch.zeros_like(x)), torch.fmin(x, -torch.zeros_like(x))),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_signs_are_eagers(name, dtype):
+    program = PROGRAMS[name]
+    x = torch.tensor([-0.0, 0.0, math.nan, 1.0, -0.0, 0.5, -2.0, 0.0, -0.0], dtype=dtype)
+    constant = [-0.0, 0.0, math.nan, -1.0]
+
+    def of_constant(x):
+        return program(torch.tensor(constant, dtype=dtype)), x + 1
+
+    for each in (program, of_constant):
+        expected, got = each(x), lamina.compile(each)(x)
+        pairs = torch.utils._pytree.tree_leaves(expected), torch.utils._pytree.tree_leaves(got)
+        for one, other in zip(*pairs, strict=True):
+            assert torch.equal(one.isnan(), other.isnan())
+            assert torch.equal(one.nan_to_num(9), other.nan_to_num(9))
+            assert torch.equal(one.signbit() | one.isnan(), other.signbit() | other.isnan())
+
+
+@pytest.mark.parametrize("bounds", [(math.nan, None), (None, math.nan), (0.0, math.nan)])
+def test_a_bound_of_nan(bounds):
+    def program(x):
+        return x.clamp(*bounds)
+
+    x = torch.tensor([-1.0, 0.0, 2.0])
+    torch.testing.assert_close(lamina.compile(program)(x), program(x), equal_nan=True)
