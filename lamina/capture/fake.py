@@ -162,6 +162,15 @@ def make_symbol(environment: Any, number: int, hint: int, low: int, high: int | 
     return str(expression), environment.create_symintnode(expression, hint=hint, source=source)
 
 
+def make_unknown_size(environment: Any, least: int = 0) -> Any:
+    """A size that depends on values: a SymInt without one, which torch's rules take for neither 0 nor 1."""
+    from torch.fx.experimental.symbolic_shapes import _constrain_range_for_size
+
+    made = environment.create_unbacked_symint()
+    _constrain_range_for_size(made, min=least)
+    return made
+
+
 def make_number_symbol(environment: Any, number: int, hint: float) -> tuple[str, Any]:
     """A symbol for a float that is now worth `hint`: its name and its SymFloat."""
     from torch._guards import Source
@@ -244,6 +253,7 @@ __all__ = [
     "make_number_symbol",
     "make_shape_environment",
     "make_symbol",
+    "make_unknown_size",
     "print_expression",
     "raw_expression",
     "symbolic_dispatch",

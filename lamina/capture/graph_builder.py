@@ -26,11 +26,11 @@ from lamina.capture.machine.signals import TracingStopped, stop
 from lamina.capture.nested_graphs import NestedGraphs
 from lamina.capture.noting_mode import NotingMode
 from lamina.capture.number_arguments import fix_floats, follows_floats, stand_in
+from lamina.capture.packed_sequences import find_rule
 from lamina.capture.reads import Reads
 from lamina.capture.sources import Source
 from lamina.capture.symbols import Symbols
 from lamina.capture.values.computed import Computed
-from lamina.capture.values.packed import check_packed
 from lamina.capture.values.sizes import NumberValue, PendingCall, SizeTuple, make_size
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.unknown import Unknown
@@ -221,7 +221,7 @@ class GraphBuilder(NestedGraphs):
     def read_size(self, owner: TensorValue, dimension: int) -> Any:
         """`owner.shape[dimension]`: an int where it is static."""
         size = owner.fake.shape[dimension]
-        return self._wrap_number(size, PendingCall(self, "call_method", "size", (owner, dimension), {}))
+        return self.wrap_number(size, PendingCall(self, "call_method", "size", (owner, dimension), {}))
 
     def read_shape(self, owner: TensorValue) -> Any:
         """`owner.shape`."""
@@ -230,7 +230,7 @@ class GraphBuilder(NestedGraphs):
             return shape
         return make_size(tuple(self.read_size(owner, dimension) for dimension in range(len(shape))))
 
-    def _wrap_number(self, result: Any, call: PendingCall) -> Any:
+    def wrap_number(self, result: Any, call: PendingCall) -> Any:
         if not isinstance(result, SYMBOLIC):
             return result
         if self.symbols.is_unknown(result):
@@ -247,12 +247,12 @@ class GraphBuilder(NestedGraphs):
     ) -> Any:
         """A result without tensors; sizes in it that are dynamic become NumberValues."""
         if isinstance(result, SYMBOLIC):
-            return self._wrap_number(result, PendingCall(self, kind, target, args, kwargs))
+            return self.wrap_number(result, PendingCall(self, kind, target, args, kwargs))
         if not isinstance(result, (tuple, list)) or not any(isinstance(item, SYMBOLIC) for item in result):
             return result
         call = PendingCall(self, kind, target, args, kwargs)
         items = [
-            self._wrap_number(item, PendingCall(self, "call_function", operator.getitem, (call, index), {}))
+            self.wrap_number(item, PendingCall(self, "call_function", operator.getitem, (call, index), {}))
             for index, item in enumerate(result)
         ]
         return make_size(tuple(items)) if isinstance(result, torch.Size) else type(result)(items)
@@ -261,7 +261,11 @@ class GraphBuilder(NestedGraphs):
         self, target: Any, run: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         name = getattr(target, "__name__", str(target))
-        check_packed(name, args)
+        rule = find_rule(target, args, kwargs)
+        if rule is not None:
+            self.symbols.prepare()
+            self.mode.reads_values = True
+            run = partial(rule, self.mode)
         try:
             with self.mode:
                 if self.symbols.environment is None:
@@ -306,7 +310,7 @@ class GraphBuilder(NestedGraphs):
         for index, item in enumerate(result):
             if not holds_tensor(item):
                 call = PendingCall(self, "call_function", operator.getitem, (node, index), {})
-                items.append(self._wrap_number(item, call))
+                items.append(self.wrap_number(item, call))
                 continue
             known = self._by_fake.get(id(item))
             if known is not None:

@@ -7,8 +7,11 @@ from typing import Any
 import torch
 
 from lamina.capture.fake import FakeTensor, FakeTensorMode, LightFakeMode, is_undecided
+from lamina.capture.packed_sequences import ITEM, SELECT, follow_element
 from lamina.eager.known_results import INDEX, READS_VALUES, holds_mask
 
+OWN_NAMESPACES = frozenset({"aten", "prims"})
+"""Of torch's operators, whose shape rules say it all."""
 NONZERO: Any = torch.ops.aten.nonzero.default
 _dispatch: Any = LightFakeMode.__torch_dispatch__
 
@@ -28,9 +31,11 @@ class NotingMode(LightFakeMode):  # type: ignore[no-untyped-call]
             self.reads_values = True
         if torch.Tag.nondeterministic_seeded in tags or is_mutable(func):
             self.has_effect = True
-        if getattr(func, "namespace", "aten") != "aten":
+        if getattr(func, "namespace", "aten") not in OWN_NAMESPACES:
             return self._run_custom(func, types, args, kwargs or {})
         result = _dispatch(self, func, types, args, kwargs or {})
+        if func is SELECT or func is ITEM:
+            follow_element(func, result, *args)
         return transpose_rows(self, result) if func is NONZERO else result
 
     def _run_custom(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -17,6 +17,7 @@ import torch.fx
 from lamina.capture.fake import print_expression, raw_expression
 from lamina.capture.machine.signals import stop
 from lamina.capture.noting_mode import NotingMode
+from lamina.capture.packed_sequences import RULES, find_first
 from lamina.capture.runtime_checks import require, require_layout, require_outcome, require_sizes
 from lamina.capture.values.sizes import NumberValue, PendingCall, SizeTuple, combine
 from lamina.capture.values.tensor import TensorValue, refuse_value
@@ -55,11 +56,14 @@ class Reads:
 
     # reads
 
-    def read_number(self, tensor: TensorValue, what: str) -> NumberValue:
+    def read_number(self, tensor: TensorValue, what: str) -> Any:
         """`tensor.item()`."""
         fake = tensor.fake
         if fake.dtype.is_complex or type(fake.numel()) is not int or fake.numel() != 1:
             refuse_value(what)
+        size = self._find_size(fake)
+        if size is not None:
+            return size
         version = -1 if fake.is_inference() else fake._version
         known = self._known.get((id(tensor), version)) if version >= 0 else None
         if known is not None:
@@ -67,6 +71,14 @@ class Reads:
         number = self._make(tensor, "item", kind_of_dtype(fake.dtype), what)
         self._known[id(tensor), version] = (tensor, number)
         return number
+
+    def _find_size(self, fake: Any) -> Any:
+        """The size that a tensor's only element is known to be; or None."""
+        size = find_first(fake)
+        if size is None or isinstance(size, int):
+            return size
+        place = self._find_place(str(raw_expression(size)))
+        return self.builder.wrap_number(size, place) if type(place) is PendingCall else place
 
     def read_list(self, tensor: TensorValue) -> Any:
         """`tensor.tolist()` of one dimension, or of none."""
@@ -87,6 +99,8 @@ class Reads:
     def convert(self, native: Callable[..., Any], tensor: TensorValue) -> Any:
         """`int(tensor)` and `float(tensor)`."""
         number = self.read_number(tensor, f"{native.__name__}() of a tensor")
+        if type(number) is not NumberValue:
+            return native(number)
         return number if number.kind is native else combine(native, number)
 
     def _make(self, tensor: TensorValue, method: str, kind: type, what: str) -> NumberValue:
@@ -178,7 +192,9 @@ class Reads:
 
     def check_layout(self, result: Any, target: Any, arguments: tuple[Any, ...]) -> None:
         """See that a result of a size unknown lies in memory as its fake does."""
-        if getattr(target, "__name__", target) in PLAIN_LAYOUT or is_plain_mask(target, arguments):
+        if getattr(target, "__name__", target) in PLAIN_LAYOUT or target in RULES:
+            return
+        if is_plain_mask(target, arguments):
             return
         for value in result if isinstance(result, (tuple, list)) else (result,):
             if type(value) is TensorValue and value.fake.dim() > 1 and self.has_unknown(value):

@@ -37,6 +37,7 @@ TO_INTEGER: dict[Any, Callable[[Any], Any]] = {
 DIVISIONS = frozenset({operator.truediv, operator.floordiv, operator.mod})
 NEVER_FAILS = frozenset({operator.add, operator.sub, operator.mul, operator.neg, operator.pos, abs, float})
 """What gives a number of the class that the operands' classes say, whatever their values."""
+SYMBOLIC_NOT: Any = torch.sym_not
 EXTREMES: dict[Any, Any] = {min: torch.sym_min, max: torch.sym_max}
 
 
@@ -361,7 +362,8 @@ def specialize(value: Any) -> Any:
 def decide(native: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
     """A comparison, decided by this call's values and guarded; of an unknown number an unknown condition."""
     if is_unknown(left) or is_unknown(right):
-        return combine_unknown(native, (left, right))  # type: ignore[no-any-return]
+        known = known_outcome(native, left, right)
+        return combine_unknown(native, (left, right)) if known is None else known
     outcome = bool(native(hint_of(left), hint_of(right)))
     builder = next(each.builder for each in (left, right) if type(each) is NumberValue)
     if all(isinstance(hint_of(each), int) for each in (left, right)):
@@ -375,6 +377,19 @@ def decide(native: Callable[[Any, Any], Any], left: Any, right: Any) -> bool:
         lambda writer: f"{write_call(native, (left, right), writer)} is {outcome}",
     )
     return outcome
+
+
+def known_outcome(native: Callable[[Any, Any], Any], left: Any, right: Any) -> bool | None:
+    """What a comparison of sizes gives whatever the values are, or None."""
+    symbols = [each.symbolic if type(each) is NumberValue else each for each in (left, right)]
+    if not all(isinstance(each, (int, torch.SymInt)) for each in symbols):
+        return None
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    condition = native(*symbols)
+    if statically_known_true(condition):
+        return True
+    return False if statically_known_true(SYMBOLIC_NOT(condition)) else None
 
 
 def write_call(native: Any, operands: tuple[Any, ...], writer: Writer) -> str:

@@ -13,7 +13,7 @@ import re
 import types
 import typing
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -29,7 +29,7 @@ from lamina.capture.values.custom_functions import model_apply
 from lamina.capture.values.higher_order import HIGHER_ORDER_MODELS
 from lamina.capture.values.legacy_constructors import LEGACY_MODELS
 from lamina.capture.values.modes import MODE_MODELS
-from lamina.capture.values.sizes import NumberValue
+from lamina.capture.values.sizes import NumberValue, is_unknown, kind_of
 from lamina.capture.values.subclasses import INTERCEPTION_MODELS, intercept
 from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue
 
@@ -168,15 +168,42 @@ def model_id(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     return world.identify(arguments[0])
 
 
-def model_tensor(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    """`torch.tensor(k)` of a number that varies: a tensor filled with it when the graph runs."""
-    number, dtype = arguments[0] if arguments else None, keywords.get("dtype")
-    if type(number) is NumberValue and not number.is_unknown and len(arguments) == 1:
-        allowed = (None, torch.int64) if number.kind is int else (None, *WIDE)
-        if dtype in allowed and keywords.keys() <= {"dtype", "device"}:
-            natural = torch.int64 if number.kind is int else torch.get_default_dtype()
-            return world.builder.call(torch.full, ((), number), {**keywords, "dtype": dtype or natural})
-    return record_leaf(world, torch.tensor, arguments, keywords)
+def model_tensor(function: Any) -> Model:
+    """`torch.tensor` and `torch.as_tensor` of numbers that vary: filled with them when the graph runs."""
+
+    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+        kind = kind_of_numbers(arguments[0]) if len(arguments) == 1 else None
+        dtype = keywords.get("dtype")
+        allowed = (None, torch.int64) if kind is int else (None, *WIDE)
+        if kind is None or dtype not in allowed or keywords.keys() - {"dtype", "device"}:
+            return record_leaf(world, function, arguments, keywords)
+        natural = torch.int64 if kind is int else torch.get_default_dtype()
+        return fill_numbers(world, arguments[0], {**keywords, "dtype": dtype or natural})
+
+    return model
+
+
+def kind_of_numbers(value: Value) -> type | None:
+    """The class of a number that varies, or of all in lists of lists with such; None for anything else."""
+    numbers = list(flatten(value))
+    kinds = {kind_of(each) for each in numbers}
+    is_open = NumberValue in map(type, numbers) and not any(map(is_unknown, numbers))
+    return kinds.pop() if is_open and kinds in ({int}, {float}) else None
+
+
+def flatten(value: Value) -> Iterator[Value]:
+    if type(value) is list or type(value) is tuple:
+        for item in value:
+            yield from flatten(item)
+    else:
+        yield value
+
+
+def fill_numbers(world: Any, value: Value, options: dict[str, Any]) -> Value:
+    """The tensor of a number, or of lists of numbers."""
+    if type(value) is list or type(value) is tuple:
+        return world.builder.call(torch.stack, ([fill_numbers(world, item, options) for item in value],), {})
+    return world.builder.call(torch.full, ((), value), options)
 
 
 def model_is_tensor(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -308,7 +335,7 @@ def collect_models() -> dict[Any, Model]:
         torch.jit.is_tracing: answer(False),  # type: ignore[attr-defined]
         torch._jit_internal.is_scripting: answer(False),
         torch.is_tensor: model_is_tensor,
-        torch.tensor: model_tensor,
+        **{function: model_tensor(function) for function in (torch.tensor, torch.as_tensor)},
         torch.autocast: model_autocast,
         torch.nn.Module.__call__: model_module_call,
         torch.nn.Module._call_impl: model_module_call,
