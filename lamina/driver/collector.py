@@ -32,6 +32,7 @@ def paused_collector() -> Iterator[None]:
     """No collection inside; compiles may nest and run in several threads."""
     global _depth, _was_enabled
     forget_source_lines()
+    resident.note_pages()
     with _lock:
         if _depth == 0:
             _was_enabled = gc.isenabled()

@@ -14,7 +14,20 @@ import torch
 
 from lamina.errors import CompilerBug
 from lamina.ir.types import ScalarType
+from lamina.runtime.devices.cpu.resident import trim_heap
 from lamina.runtime.dtypes import TO_TORCH
+
+
+def _pack_for_mkl(weight: torch.Tensor, rows: int) -> torch.Tensor:
+    """`mkl._mkl_reorder_linear_weight` into fresh memory.
+
+    MKL asks for nine megabytes more than it writes. Fresh pages are none until they are written, but in a
+    heap that others have used each packed weight would keep that much of what they left behind.
+    """
+    trim_heap()
+    packed: torch.Tensor = torch.ops.mkl._mkl_reorder_linear_weight(weight, rows)
+    return packed
+
 
 _DIRECT: dict[str, Callable[..., Any]] = {
     "aten.mm.default": torch.mm,
@@ -29,6 +42,7 @@ _DIRECT: dict[str, Callable[..., Any]] = {
     "aten.linear.default": torch.nn.functional.linear,
     "aten.linear.out": torch.nn.functional.linear,
     "aten.scaled_dot_product_attention.default": torch.nn.functional.scaled_dot_product_attention,
+    "mkl._mkl_reorder_linear_weight.default": _pack_for_mkl,
 }
 
 

@@ -1,28 +1,38 @@
 """Gives memory back that compiling needed and running does not.
 
-LLVM's library is a hundred megabytes, of which making a few kernels touches seventy: pages of the file that
-nobody has written to, which the kernel reads again should they be needed. And what packing and tracing freed
-lies in malloc's heaps until somebody asks for it to be returned.
+LLVM's library is a hundred megabytes, of which making a few kernels touches seventy, and tracing touches
+parts of torch's libraries that no call of an operation does: pages that the kernel reads again should they
+be needed. And what packing and tracing freed lies in malloc's heaps until somebody asks for it to be
+returned.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import re
-from collections.abc import Iterator
-from pathlib import Path
 
-LIBRARY = "libllvmlite"
-FORGET = 4
-"""MADV_DONTNEED of Linux."""
-MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")
+from lamina.runtime.devices.cpu.clean_pages import Pages, Range, drop, read_clean_pages
+
+COMPILERS = ("libllvmlite",)
+PROGRAMS = ("libtorch_cpu", "libtorch_python")
+"""Libraries of which compiling uses other parts than running."""
 _LIBC = ctypes.CDLL(None)
 _was_used = False
+_before: dict[Range, Pages] | None = None
+"""What of the program's libraries was in memory before the first compile."""
+
+
+def note_pages() -> None:
+    """Something is to be compiled: what is in memory now is not ours to let go."""
+    global _before
+    if _before is None:
+        _before = {}
+        with contextlib.suppress(OSError):
+            _before = read_clean_pages(PROGRAMS)
 
 
 def note_use() -> None:
-    """LLVM's library has made or loaded code: the next `give_back` lets its pages go."""
+    """LLVM's library has made or loaded code: the next `give_back` lets the pages that it took go."""
     global _was_used
     _was_used = True
 
@@ -31,9 +41,9 @@ def give_back() -> None:
     """Both; does nothing where the system has no way to."""
     global _was_used
     if _was_used:
-        # Finding the pages takes a walk over all memory of the process: tens of milliseconds in a large one.
+        # Looking at the pages takes milliseconds.
         _was_used = False
-        drop_clean_pages(LIBRARY)
+        drop_new_pages()
     trim_heap()
 
 
@@ -44,24 +54,13 @@ def trim_heap() -> None:
         trim(0)
 
 
-def drop_clean_pages(library: str) -> int:
-    """Let go of a library's pages that are as they are in its file; the bytes of the mappings."""
+def drop_new_pages() -> int:
+    """Let go of the compilers' clean pages, and of those of the program's libraries that have come since
+    `note_pages`; their bytes.
+    """
     total = 0
-    with contextlib.suppress(OSError, ValueError):
-        for first, last in clean_mappings(Path("/proc/self/smaps").read_text(), library):
-            if _LIBC.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), FORGET) == 0:
-                total += last - first
+    with contextlib.suppress(OSError):
+        for mapping, pages in read_clean_pages(COMPILERS + PROGRAMS).items():
+            before = (_before or {}).get(mapping)
+            total += drop(mapping, pages if before is None else pages & ~before)
     return total
-
-
-def clean_mappings(smaps: str, library: str) -> Iterator[tuple[int, int]]:
-    """(first, last) of each read-only mapping of a library in which no page was written."""
-    found = None
-    for line in smaps.splitlines():
-        if "-" in line[:17] and (head := MAPPING.match(line)) is not None:
-            is_wanted = library in head.group(4) and head.group(3) in ("r-xp", "r--p")
-            found = (int(head.group(1), 16), int(head.group(2), 16)) if is_wanted else None
-        elif found is not None and line.startswith("Private_Dirty:"):
-            if line.split()[1] == "0":
-                yield found
-            found = None
