@@ -95,6 +95,13 @@ def _dropout(tensor: Tensor, probability: float, train: bool) -> Any:
     return NotImplemented if train else tensor
 
 
+def _plain_dropout(tensor: Tensor, probability: float, train: bool) -> Any:
+    if train and probability == 1:
+        # torch's rule in Python divides here, which integers refuse.
+        return aten.mul.Tensor(tensor, aten.zeros.default([], dtype=tensor.dtype, device=tensor.device))
+    return _dropout(tensor, probability, train)
+
+
 def _split(tensor: Tensor, size: int, dim: int = 0) -> Any:
     length = tensor.shape[dim]
     if size == 0 and length != 0:
@@ -255,7 +262,7 @@ def _refuse_storage_change(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
 RULES: dict[Any, Callable[..., Any]] = {
     aten.reshape.default: _reshape,
     aten.contiguous.default: _contiguous,
-    aten.dropout.default: _dropout,
+    aten.dropout.default: _plain_dropout,
     aten.feature_dropout.default: _dropout,
     aten.alpha_dropout.default: _dropout,
     aten.dropout_.default: _dropout,

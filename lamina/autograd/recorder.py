@@ -355,6 +355,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         functional = FUNCTIONAL.get(func) or functional_overload(func)
         if functional is None or target.numel() == 0:
             raise Unsupported("in-place-op", f"{func} has no functional form here")
+        if functional is aten.bernoulli.p and not target.is_contiguous():
+            raise Unsupported("strided-random", f"the functional form of {func} draws in another order")
         values = argument_values(func, args, kwargs)
         rest = [
             self.keep_layout(self.nodes_of(values[argument.name]))

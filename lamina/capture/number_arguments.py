@@ -68,13 +68,18 @@ CONVERTS = frozenset(
 """Operations that convert their float to the type of a tensor, which is to be a wide one."""
 WIDE = (torch.float32, torch.float64, torch.bfloat16)
 CHECKED: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
-    "celu": lambda args, kwargs: outcome(operator.ne, pick(args, kwargs, 1, "alpha", 1.0), 0),
+    "celu": lambda args, kwargs: has_inverse(pick(args, kwargs, 1, "alpha", 1.0)),
     "softshrink": lambda args, kwargs: outcome(operator.ge, pick(args, kwargs, 1, "lambd", 0.5), 0),
     "hardtanh": lambda args, kwargs: outcome(
         operator.le, pick(args, kwargs, 1, "min_val", -1.0), pick(args, kwargs, 2, "max_val", 1.0)
     ),
 }
 """What eager asks of a float, else it raises: True where it is so, and guarded."""
+
+
+def has_inverse(number: Any) -> bool:
+    """Whether 1 / number fits f32; guarded."""
+    return outcome(operator.gt, number, 1e-38) or outcome(operator.lt, number, -1e-38)
 
 
 def follows_floats(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

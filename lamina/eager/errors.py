@@ -35,6 +35,7 @@ GIVEN_NUMBER = frozenset(
         "fill_diagonal",
         "index_add",
         "index_fill",
+        "linspace",
         "masked_fill",
         "scatter",
     }

@@ -70,6 +70,14 @@ def round_number(number: Any, scalar: ScalarType) -> Any:
     return decode_scalar(encode_scalar(number, scalar), scalar)
 
 
+def holds_all(target: ScalarType, source: ScalarType) -> bool:
+    """Whether no number of one type is too large for another."""
+    if target is types.f16 and not source.is_float and source is not types.i1:
+        return False
+    wanted = DTYPE_OF[target]
+    return torch.promote_types(DTYPE_OF[source], wanted) is wanted
+
+
 def promote(operands: list[Any]) -> ScalarType | None:
     """Eager's common dtype of tensors and Python numbers; None where kernels do not have it.
 

@@ -14,6 +14,7 @@ from lamina.autograd.lower.dtypes import (
     compute_type,
     default_float,
     element,
+    holds_all,
     promote,
     shape_of,
 )
@@ -306,10 +307,12 @@ def _where(e: Emitter, call: Call) -> Value | None:
 
 
 def _masked_fill(e: Emitter, call: Call) -> Value | None:
-    mask = call["mask"]
+    """Eager refuses a tensor's number that the type does not hold: then it may decide."""
+    mask, value = call["mask"], call["value"]
     if element(mask) is not types.i1:
         return None
-    value = call["value"]
+    if isinstance(value, Value) and not holds_all(call.element, element(value)):
+        return None
     filler = e.operand(value, call.element, call.shape)
     own = e.operand(call["self"], call.element, call.shape)
     return e.cast(e.select(e.broadcast(mask, call.shape), filler, own), call.element)
@@ -339,6 +342,10 @@ def is_nan(number: Any) -> bool:
     return isinstance(number, float) and math.isnan(number)
 
 
+LEAST_EXPONENT = 1e-37
+"""Nearer to 0 an exponent may be 0 in f32; eager keeps it as f64."""
+
+
 def _power_number(e: Emitter, call: Call) -> Value | None:
     """pow with a number: eager's own shortcuts, which round differently from a general power."""
     exponent = call["exponent"]
@@ -352,19 +359,25 @@ def _power_number(e: Emitter, call: Call) -> Value | None:
         return e.cast(x, call.element)
     if exponent == 2:
         return e.cast(e.mul(x, x), call.element)
+    # Of f16 eager rounds no square and takes no root.
+    is_half = common is types.f16
+    square = e.mul(x, x)
+    if not is_half:
+        square = e.widen(e.cast(square, common))
     if exponent == 3:
-        square = e.widen(e.cast(e.mul(x, x), common))
         return e.cast(e.mul(square, x), call.element)
     if not common.is_float:
         return None
-    if exponent == 0.5:
+    if exponent == 0.5 and not is_half:
         return e.cast(e.op("math.sqrt", x), call.element)
-    if exponent == -0.5:
+    if exponent == -0.5 and not is_half:
         return e.cast(_rsqrt(e, x), call.element)
     if exponent == -1:
         return e.cast(_reciprocal(e, x), call.element)
     if exponent == -2:
-        return e.cast(_reciprocal(e, e.widen(e.cast(e.mul(x, x), common))), call.element)
+        return e.cast(_reciprocal(e, square), call.element)
+    if -LEAST_EXPONENT < exponent < LEAST_EXPONENT:
+        return None
     return e.cast(e.op("math.powf", x, e.operand(exponent, common, call.shape)), call.element)
 
 

@@ -1,0 +1,60 @@
+"""Numbers among operations' arguments for which eager's kernels take a way of their own."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import lamina
+
+
+def same_outcome(program, *arguments):
+    """Whether a compiled call gives eager's result from the same random state, or its error."""
+    torch.manual_seed(0)
+    try:
+        expected = program(*arguments)
+    except RuntimeError as error:
+        with pytest.raises(type(error), match=str(error).splitlines()[0]):
+            lamina.compile(program)(*arguments)
+        return
+    torch.manual_seed(0)
+    torch.testing.assert_close(lamina.compile(program)(*arguments), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 2, 3, -1, -2, 1e-300])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_powers_of_all_halves(exponent, dtype):
+    x = torch.arange(-(2**15), 2**15, dtype=torch.int16).view(dtype)
+    expected, got = x**exponent, lamina.compile(lambda x: x**exponent)(x)
+    torch.testing.assert_close(got, expected, rtol=2e-3, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"), [(torch.int8, 300), (torch.float16, 70000.0), (torch.float32, 1)]
+)
+def test_a_fill_with_a_tensor(dtype, value):
+    x = torch.arange(4).to(dtype)
+    same_outcome(lambda x, value: x.masked_fill(x > 1, value), x, torch.tensor(value))
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1, -(2**63)])
+def test_an_int_of_64_bits_and_more(number):
+    x = torch.eye(3)
+    same_outcome(lambda x: (torch.addmm(x, x, x, alpha=number), x * number), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.float32])
+def test_dropout_of_all(dtype):
+    same_outcome(lambda x: F.dropout(x, 1.0, training=True), torch.ones(4, dtype=dtype))
+
+
+def test_noise_in_another_order_of_memory():
+    same_outcome(lambda x: F.alpha_dropout(x, 0.4, training=True), torch.rand(9, 4).t())
+
+
+@pytest.mark.parametrize("ends", [(-1e39, 3.0), (0.0, math.inf), (0, 2**40)])
+def test_a_line_between_numbers(ends):
+    same_outcome(lambda: torch.linspace(*ends, 4))
