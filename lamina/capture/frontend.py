@@ -303,6 +303,9 @@ def assemble(
 ) -> Captured:
     """Close the graph and generate the functions around it."""
     effects = collect_side_effects(world)
+    if world.warning_region is not None:
+        rebuilder.unbuilt = world.warning_region
+        stop("warning-filters", "the graph ends in a region where warnings are filtered")
     if world.modes.lasts:
         effects.switches = world.modes.switches
     elif grad_mode != torch.is_grad_enabled():

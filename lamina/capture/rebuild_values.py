@@ -132,7 +132,14 @@ class ValueRebuilder:
     def _express_tensor(self, value: TensorValue) -> str:
         if value.source is not None:
             return str(value.source.expression(self.writer))
-        return self._express_output(value.node)
+        output = self._express_output(value.node)
+        is_parameter, needs_gradient = value.kind is torch.nn.Parameter, value.fake.requires_grad
+        if not is_parameter and not (needs_gradient and value.fake.is_leaf):
+            return output
+        if id(value) not in self._names:
+            made = f"{self._name(make_leaf)}({output}, {is_parameter}, {needs_gradient})"
+            self._names[id(value)] = self.writer.fresh(made)
+        return self._names[id(value)]
 
     def _express_output(self, node: torch.fx.Node) -> str:
         index = self._output_index.get(node)
@@ -336,3 +343,10 @@ def is_made_by_class_statement(kind: type) -> bool:
     """Whether no class in C, except a builtin container or object, lies under the instances of `kind`."""
     heap = [entry for entry in kind.__mro__ if not entry.__flags__ & IMMUTABLE_TYPE]
     return kind in heap and not any(isinstance(entry.__dict__.get("__new__"), NATIVE_MAKER) for entry in heap)
+
+
+def make_leaf(tensor: torch.Tensor, is_parameter: bool, needs_gradient: bool) -> torch.Tensor:
+    """A graph's output as the leaf of autograd's graphs that the program made."""
+    if is_parameter and not isinstance(tensor, torch.nn.Parameter):
+        return torch.nn.Parameter(tensor, needs_gradient)
+    return tensor if tensor.requires_grad == needs_gradient else tensor.requires_grad_(needs_gradient)

@@ -10,6 +10,7 @@ import torch
 import torch.fx
 
 from lamina.capture.machine.signals import stop
+from lamina.capture.values.reducing import copy_deeply, take_apart
 
 REFUSED_METHODS = frozenset(
     {
@@ -45,6 +46,8 @@ REFUSED_METHODS = frozenset(
 REFUSED_ATTRIBUTES = frozenset({"_version", "_cdata", "_backward_hooks", "grad_fn", "_grad_fn", "_base"})
 CHANGES_INPUT = frozenset({"requires_grad_", "detach_"})
 """Methods that are fine on a tensor made inside, but change the caller's tensor in more than its values."""
+COPIERS: dict[str, Callable[..., Any]] = {"__deepcopy__": copy_deeply, "__reduce_ex__": take_apart}
+"""How `copy` copies tensors."""
 READ_VALUES = frozenset({"item", "tolist", "__bool__", "__int__", "__float__", "__index__"})
 
 
@@ -71,6 +74,9 @@ class TensorMethod:
         return self.name
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        copier = COPIERS.get(self.name)
+        if copier is not None and len(arguments) == 1 and not keywords:
+            return copier(self.owner.builder.world, self.owner, *arguments)
         if self.name in REFUSED_METHODS:
             stop("tensor-method", f"Tensor.{self.name} cannot be captured")
         if self.name in READ_VALUES:

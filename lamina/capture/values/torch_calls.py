@@ -12,7 +12,6 @@ import logging
 import re
 import types
 import typing
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -32,6 +31,7 @@ from lamina.capture.values.modes import MODE_MODELS
 from lamina.capture.values.sizes import NumberValue, is_unknown, kind_of
 from lamina.capture.values.subclasses import INTERCEPTION_MODELS, intercept
 from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue
+from lamina.capture.values.warning_filters import WARNING_MODELS
 
 LEAF_PYTHON_MODULES = frozenset(
     {"torch.nn.functional", "torch.functional", "torch._tensor", "torch.special", "torch.linalg", "torch.fft"}
@@ -236,15 +236,6 @@ def model_module_getattr(world: Any, arguments: Arguments, keywords: Keywords) -
     raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}", name=name, obj=module)
 
 
-def record_effect(function: Callable[..., Any]) -> Model:
-    """Warning and logging: done after the graph has run, with the texts of the trace."""
-
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        world.add_effect(function, arguments, keywords)
-
-    return model
-
-
 def model_print(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     """What is printed appears when the work before it is done and the work behind it is not."""
     stop("print", "something is printed", "print after the compiled call, or log it with the logging module")
@@ -346,8 +337,8 @@ def collect_models() -> dict[Any, Model]:
         **CHECK_MODELS,
         **MODE_MODELS,
         **INTERCEPTION_MODELS,
+        **WARNING_MODELS,
         print: model_print,
-        warnings.warn: record_effect(warnings.warn),
         torch._C._log_api_usage_once: answer(None),
         **{function: run_plainly(function) for function in RUN_PLAINLY},
         **{function: model_pattern_function(function) for function in PATTERN_FUNCTIONS},

@@ -27,6 +27,7 @@ from lamina.capture.values.subclasses import SubclassValue
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.traced_attributes import TracedAttributes
 from lamina.capture.values.trust import is_trusted_module
+from lamina.capture.values.warning_filters import OpenRegion
 from lamina.errors import Unsupported
 
 COMPARING = frozenset(native for native, *_ in COMPARE.values())
@@ -58,6 +59,9 @@ class TracingWorld(TracedAttributes):
 
     interception_off = 0
     """How many regions the program is in where classes of tensors do not intercept torch functions."""
+
+    warning_region: OpenRegion | None = None
+    """The innermost region in which the program filters warnings."""
 
     ignored: Unsupported | None = None
     """Why a generator that went unfinished could not be closed."""
