@@ -26,23 +26,33 @@ import torch
 from lamina.capture.generated import Writer
 from lamina.capture.graph_builder import to_fake
 from lamina.capture.machine.signals import MISSING, Value, stop
-from lamina.capture.sources import Attribute, ClassEntry, Source
+from lamina.capture.sources import Attribute, ClassEntry, Field, Source
 from lamina.capture.values.attributes import find_in_type, find_with_owner, is_python_method
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.operators import BINARY, COMPARE
+from lamina.capture.values.probes import (
+    INTERCEPTOR,
+    OFF,
+    Announced,
+    is_silent,
+    make_probe,
+    order_classes,
+    probe_classes,
+)
 from lamina.capture.values.tensor import ARITHMETIC, TensorValue, refuse_value
 
-INTERCEPTOR = "__torch_function__"
-NATIVE_CLASSES = frozenset(torch.Tensor.__mro__)
+NATIVE_CLASSES = frozenset((*torch.Tensor.__mro__, torch.nn.Parameter))
+METACLASSES = (type(torch.Tensor), type(torch.nn.Parameter))
 OVERRIDES: Any = torch.overrides
-OFF: Any = torch._C.DisableTorchFunctionSubclass
+OWN_PLACE = ("grad", "is_leaf")
+"""Attributes that say where in autograd's graph a tensor stands."""
 PLAIN_INTERCEPTOR: Any = torch.Tensor.__dict__[INTERCEPTOR].__func__
 """What a subclass does that says nothing: the operation, its results in the subclass."""
 
 
 def as_plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The plain tensor that lies under one of a subclass: the same memory, without the class."""
-    with OFF():
+    """The plain tensor that lies under one of a subclass: the same memory and gradient, without the class."""
+    with OFF(), torch.enable_grad():
         return tensor.as_subclass(torch.Tensor)
 
 
@@ -174,9 +184,9 @@ def check_class(kind: type) -> None:
             f"a tensor of class {kind.__qualname__} intercepts operators (__torch_dispatch__)",
             "take it apart outside the compiled function, or intercept torch functions (__torch_function__)",
         )
-    if type(kind) is not type(torch.Tensor) or issubclass(kind, torch.nn.Parameter):
-        refuse_subclass(kind, "cannot be captured")
-    if type(find_in_type(kind, INTERCEPTOR)) is not classmethod:
+    if type(kind) not in METACLASSES:
+        refuse_subclass(kind, "has a metaclass of its own")
+    if not is_silent(kind) and type(find_in_type(kind, INTERCEPTOR)) is not classmethod:
         refuse_subclass(kind, "does not intercept torch functions by a class method")
     for name in ("__getattr__", "__getattribute__", "__setattr__"):
         if is_python_method(find_in_type(kind, name)):
@@ -186,48 +196,23 @@ def check_class(kind: type) -> None:
 # what torch announces
 
 
-class Announced(Exception):  # noqa: N818  carries an answer
-    """What a probe was asked."""
-
-
-class Probe(torch.Tensor):
-    """Stands for a tensor of a subclass."""
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise Announced(func, args, kwargs or {})
-
-
-class ProbeObject:
-    """Stands for an object that is no tensor and intercepts torch functions."""
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise Announced(func, args, kwargs or {})
-
-
-def make_probe() -> torch.Tensor:
-    with OFF():
-        return torch.empty(0).as_subclass(Probe)
-
-
 def is_interceptor(value: Value) -> bool:
-    """Whether torch would ask `value` before it runs a function on it."""
+    """Whether torch would ask the class of `value` before it runs a function on it."""
     kind = type(value)
     if kind is SubclassValue:
-        return True
+        return not is_silent(value.kind)
     raw = find_in_type(kind, INTERCEPTOR)
     return raw is not MISSING and is_python_method(raw) and not isinstance(value, (type, torch.Tensor))
 
 
-def list_interceptors(value: Value) -> list[Value]:
-    """Those among some arguments, in containers as well."""
-    if is_interceptor(value):
-        return [value]
+def list_special(value: Value) -> list[Value]:
+    """What intercepts among some arguments, and tensors of classes of the user's, in containers as well."""
     kind = type(value)
+    if kind is SubclassValue or is_interceptor(value):
+        return [value]
     if kind is tuple or kind is list:
-        return [each for item in value for each in list_interceptors(item)]
-    return [each for item in value.values() for each in list_interceptors(item)] if kind is dict else []
+        return [each for item in value for each in list_special(item)]
+    return [each for item in value.values() for each in list_special(item)] if kind is dict else []
 
 
 def intercept(world: Any, function: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -235,19 +220,18 @@ def intercept(world: Any, function: Any, arguments: Arguments, keywords: Keyword
 
     Where interception is off, tensors of subclasses are the plain ones.
     """
-    found = list_interceptors((arguments, keywords))
-    if not found:
+    if not list_special((arguments, keywords)):
         return MISSING
     guard_interception(world)
-    if world.interception_off:
-        return run_plainly(world, function, arguments, keywords)
     return announce(world, function, arguments, keywords)
 
 
 def announce(world: Any, function: Any, arguments: Arguments, keywords: Keywords | None = None) -> Value:
-    """Ask the class of an argument, as torch does, under the name and with the arguments torch has for it."""
+    """Ask the classes of arguments, as torch does, under the name and with the arguments torch has for it."""
     keywords = keywords or {}
-    if world.interception_off:
+    found = [] if world.interception_off else filter(is_interceptor, list_special((arguments, keywords)))
+    probes_of = probe_classes(map(world.type_of, found))
+    if not probes_of:
         return run_plainly(world, function, arguments, keywords)
     stands: dict[int, Value] = {}
     kept: list[Any] = []
@@ -259,9 +243,9 @@ def announce(world: Any, function: Any, arguments: Arguments, keywords: Keywords
         if kind is dict:
             return {key: stand_for(item) for key, item in value.items()}
         if is_interceptor(value):
-            made: Any = make_probe() if kind is SubclassValue else ProbeObject()
+            made: Any = make_probe(probes_of[world.type_of(value)])
         else:
-            made = to_fake(value)
+            made = stand_in(value.plain if kind is SubclassValue else value, world.type_of(value))
         if made is not value:
             stands[id(made)] = value
             kept.append(made)
@@ -279,7 +263,7 @@ def announce(world: Any, function: Any, arguments: Arguments, keywords: Keywords
     try:
         function(*probes, **named)
     except Announced as announced:
-        told, args, kwargs = announced.args
+        told, asked, args, kwargs = announced.args
     except Exception as error:
         stop("op-error", f"{name_of(function)} fails on these arguments: {type(error).__name__}: {error}")
     else:
@@ -287,25 +271,31 @@ def announce(world: Any, function: Any, arguments: Arguments, keywords: Keywords
     if type(function) is types.FunctionType and getattr(told, "__name__", "") != function.__name__:
         # It begins with other functions: it is the program's to run.
         return world.machine.call_function(function, arguments, keywords)
-    return ask(world, told, restore(args), restore(kwargs), list_interceptors((arguments, keywords)))
+    real = {probe: kind for kind, probe in probes_of.items()}
+    kinds = [real.get(kind, torch.Tensor) for kind in asked]
+    return ask(world, told, restore(args), restore(kwargs), kinds)
 
 
-def ask(world: Any, function: Any, args: Arguments, kwargs: Keywords, found: list[Value]) -> Value:
-    """`kind.__torch_function__(function, (kind,), args, kwargs)` of the class of the interceptors found."""
-    kinds = {world.type_of(value): value for value in found}
-    if len(kinds) > 1:
-        names = ", ".join(kind.__qualname__ for kind in kinds)
-        stop(
-            "torch-function",
-            f"{name_of(function)} gets objects of several classes that intercept it: {names}",
-        )
-    ((kind, _),) = kinds.items()
-    raw, holder = find_with_owner(kind, INTERCEPTOR)
-    world.guards.identity(ClassEntry(holder, INTERCEPTOR), raw) if holder is not torch.Tensor else None
-    result = world.call(raw.__func__, (kind, function, (kind,), args, kwargs), {})
-    if result is NotImplemented:
-        stop("raises", f"no class implements {name_of(function)}")
-    return result
+def stand_in(value: Value, kind: type) -> Any:
+    """What an argument that does not intercept is while classes are asked: a tensor of the same class."""
+    fake = to_fake(value)
+    if not isinstance(fake, torch.Tensor):
+        return fake
+    sizes = [size if isinstance(size, int) else 2 for size in fake.shape]
+    with OFF():
+        plain = torch.empty(sizes, dtype=fake.dtype, device="meta")
+    return torch.nn.Parameter(plain, False) if is_silent(kind) else plain
+
+
+def ask(world: Any, function: Any, args: Arguments, kwargs: Keywords, kinds: list[type]) -> Value:
+    """The first answer of `kind.__torch_function__(function, kinds, args, kwargs)` that is one."""
+    for kind in kinds:
+        raw, holder = find_with_owner(kind, INTERCEPTOR)
+        world.guards.identity(ClassEntry(holder, INTERCEPTOR), raw) if holder is not torch.Tensor else None
+        result = world.call(raw.__func__, (kind, function, tuple(kinds), args, kwargs), {})
+        if result is not NotImplemented:
+            return result
+    return stop("raises", f"no class implements {name_of(function)}")
 
 
 def name_of(function: Any) -> str:
@@ -317,11 +307,30 @@ def name_of(function: Any) -> str:
 
 def run_plainly(world: Any, function: Any, arguments: Arguments, keywords: Keywords) -> Value:
     """`function(...)` on the plain tensors; a result that is one of them is the tensor that lies over it."""
-    over = {id(each.plain): each for each in list_interceptors((arguments, keywords)) if is_tensor(each)}
+    over = {id(each.plain): each for each in list_special((arguments, keywords)) if is_tensor(each)}
     if function is torch.Tensor.as_subclass:
         return change_class(world, *arguments)
+    if is_tensor_getter(function) and function.__self__.__name__ in OWN_PLACE:
+        owner = arguments[0]
+        if type(owner) is SubclassValue and owner.real is not None:
+            return read_place(world, owner, function.__self__.__name__)
     result = world.call(function, take_plain(arguments), take_plain(keywords))
     return over.get(id(result), result)
+
+
+def read_place(world: Any, owner: SubclassValue, name: str) -> Value:
+    """An attribute of a tensor from outside that the plain one under it has otherwise."""
+    assert owner.source is not None
+    if name == "grad":
+        return world.importer.bring(owner.real.grad, Field(owner.source, name))
+    world.guards.on_value(
+        owner.source, name, f"{name} {owner.real.is_leaf}", partial(write_leaf, owner.real.is_leaf)
+    )
+    return owner.real.is_leaf
+
+
+def write_leaf(is_leaf: bool, writer: Writer, text: str) -> str:
+    return f"{text}.is_leaf is {is_leaf}"
 
 
 def take_plain(value: Value) -> Any:
@@ -408,7 +417,8 @@ def model_has(query: Callable[..., bool], is_listed: bool) -> Model:
 def model_handle(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     """`handle_torch_function(function, relevant, *args, **kwargs)`."""
     function, relevant, *args = arguments
-    return ask(world, function, tuple(args), keywords, [each for each in relevant if is_interceptor(each)])
+    kinds = order_classes([world.type_of(each) for each in relevant])
+    return ask(world, function, tuple(args), keywords, kinds)
 
 
 INTERCEPTION_MODELS: dict[Any, Model] = {
@@ -513,7 +523,12 @@ def apply_to_plain(world: Any, native: Callable[..., Any], *operands: Value) -> 
 
 def is_instance(value: SubclassValue, kind: type) -> bool:
     """`isinstance(value, kind)`."""
-    if type(kind) is type or type(kind) is type(torch.Tensor):
+    if kind is torch.nn.Parameter and not issubclass(value.kind, kind):
+        try:
+            return bool(load_subclass_attribute(value.world, value, "_is_param"))
+        except AttributeError:
+            return False
+    if type(kind) is type or type(kind) in METACLASSES:
         return issubclass(value.kind, kind)
     return refuse_subclass(value.kind, f"is asked whether it is a {kind.__qualname__}")
 
