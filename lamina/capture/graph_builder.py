@@ -34,6 +34,7 @@ from lamina.capture.values.computed import Computed
 from lamina.capture.values.sizes import NumberValue, PendingCall, SizeTuple, make_size
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.unknown import Unknown
+from lamina.eager.recurrent import recurrent_results
 
 LITERALS: tuple[type, ...] = (
     int,
@@ -269,7 +270,8 @@ class GraphBuilder(NestedGraphs):
         try:
             with self.mode:
                 if self.symbols.environment is None:
-                    return run(*args, **kwargs)
+                    known = recurrent_results(self.mode, target, args, kwargs)
+                    return run(*args, **kwargs) if known is None else known
                 with symbolic_dispatch():
                     return run(*args, **kwargs)
         except TracingStopped:
