@@ -224,6 +224,36 @@ def _view(args: Arguments, result: Tensor) -> Ints | None:
     return view_strides(layout_of(args[0]), tuple(result.shape))
 
 
+def _measured(func: Any) -> Rule:
+    """What a call on a tensor like the first one has: the order in memory is the library's own choice."""
+
+    def rule(args: Arguments, result: Tensor) -> Ints | None:
+        values = [_hint(value) for value in args[1:]]
+        key = (_hint(args[0].shape), _hint(args[0].stride()), args[0].dtype, *map(str, values))
+        if key not in known:
+            with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
+                known[key] = func(torch.empty_strided(key[0], key[1], dtype=key[2]), *values).stride()
+        if all(type(stride) is int for stride in result.stride()):
+            return known[key]
+        if known[key] != _hint(result.stride()):
+            raise WrongShapeRuleError(f"the strides of eager's {func} are not torch's rule's")
+        return None
+
+    known: dict[Any, Ints] = {}
+    return rule
+
+
+def _hint(value: Any) -> Any:
+    """A number, or tuple or list of numbers, with this trace's values for those that vary."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_hint, value))
+    if not isinstance(value, torch.SymInt):
+        return value
+    if not value.node.has_hint():
+        raise WrongShapeRuleError("eager's strides depend on a size that is not known")
+    return value.node.hint
+
+
 LIKE_FIRST = (
     "_conj_physical",
     "deg2rad",
@@ -292,6 +322,10 @@ BY_OVERLOAD: Mapping[Any, Rule] = {
     aten.rsub.Tensor: _reversed,
     aten.view.default: _view,
     aten._unsafe_view.default: _view,
+    **{
+        func: _measured(func)
+        for func in (aten._fft_c2c.default, aten._fft_r2c.default, aten._fft_c2r.default)
+    },
 }
 OTHERWISE = frozenset({"clone", "isfinite", "mvlgamma", "positive"})
 """Elementwise by torch's tag, right by torch's rules or made of other operations."""

@@ -193,3 +193,15 @@ def test_a_mode_reads_no_source_files():
     linecache.clearcache()
     EagerFakeMode()
     assert not linecache.cache
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "rfft2", "fft2", "ihfftn", "irfftn"])
+def test_transforms_lie_in_memory_as_eagers(name: str) -> None:
+    transform = getattr(torch.fft, name)
+    dims = (0, 1) if name[-1] in "2n" else 0
+    for x in (torch.rand(3, 4, 5), torch.rand(5, 4, 3).permute(2, 1, 0), torch.rand(3, 1, 1).expand(3, 4, 5)):
+        mode = EagerFakeMode()
+        (fake,) = to_fakes(mode, [x])
+        with mode:
+            found = transform(fake, dim=dims)
+        assert found.stride() == transform(x, dim=dims).stride()
