@@ -186,6 +186,16 @@ def chained(x, values):
     return x
 
 
+def chained_once(x, values):
+    for index, value in enumerate(itertools.chain(values, [x * 2])):
+        x = x + value
+        if index == 2:
+            lamina.graph_break()
+    for value in itertools.starmap(torch.add, itertools.chain(zip(values, values, strict=True))):
+        x = x + value
+    return x
+
+
 def starred(x, values):
     for value in itertools.starmap(torch.add, zip(values, values[::-1], strict=True)):
         x = x + value
@@ -207,6 +217,7 @@ PROGRAMS = [
     filtered_pairs,
     mapped_and_held,
     chained,
+    chained_once,
     starred,
     gathered,
     in_round,
@@ -243,7 +254,9 @@ def test_broken_everywhere(program, every):
 
 
 @pytest.mark.parametrize(
-    "program", [in_round, in_two_zips, nested, mapped, filtered_pairs], ids=lambda program: program.__name__
+    "program",
+    [in_round, in_two_zips, nested, mapped, filtered_pairs, chained_once],
+    ids=lambda program: program.__name__,
 )
 def test_the_rest_of_a_loop_is_one_graph(program):
     lamina.reset()

@@ -39,15 +39,37 @@ DICT_ITERATORS: dict[type, str] = {
     type(iter({}.items())): "items",
 }
 """Iterators over dicts, and the method that makes each."""
-TELLS_STATE = sys.version_info < (3, 12)
-"""Whether the iterators of itertools say how to make them again without a warning."""
 APPLYING: tuple[type, ...] = (map, filter)
 """Iterators that call a function on what they take from others."""
 JOINING: tuple[type, ...] = (enumerate, zip)
 """Iterators that take from others and run no code of the program's."""
-if TELLS_STATE:
-    APPLYING += (itertools.starmap, itertools.filterfalse)
-    JOINING += (itertools.chain, itertools.islice)
+
+
+def list_held(iterator: Any) -> list[Any]:
+    """What an iterator of itertools holds, in the order in which CPython's collector meets it."""
+    return [each for each in gc.get_referents(iterator) if each is not type(iterator)]
+
+
+def is_order_known() -> bool:
+    """Whether that is what it takes from, and then a function, or what a chain is at."""
+    inner = iter([0])
+    chain = itertools.chain(inner, inner)
+    next(chain)
+    kinds = (itertools.starmap, itertools.filterfalse)
+    return list_held(chain)[1:] == [inner] and all(
+        list_held(kind(len, inner)) == [inner, len] for kind in kinds
+    )
+
+
+HELD: tuple[type, ...] = ()
+"""Iterators whose state is what they hold."""
+if is_order_known():
+    HELD = (itertools.chain, itertools.starmap, itertools.filterfalse)
+    APPLYING += HELD[1:]
+    JOINING += HELD[:1]
+if sys.version_info < (3, 12):
+    # Later it counts in secret: to be asked how to make it again it warns.
+    JOINING += (itertools.islice,)
 CONTAINERS = (list, tuple, range, str)
 """What a chain may come to."""
 
@@ -92,12 +114,15 @@ def read_position(iterator: Any) -> Any:
 def take_apart(iterator: Any) -> tuple[tuple[Any, ...], Any]:
     """What an iterator walks over, and where it stands."""
     kind = type(iterator)
+    if kind in HELD:
+        held = list_held(iterator)
+        if kind is not itertools.chain:
+            return (held[1], held[0]), ()
+        waiting, *active = held or ((),)
+        return (*active, *list_waiting(waiting)), None
     _, arguments, *state = iterator.__reduce__()
     if kind is enumerate:
         return arguments[:1], arguments[1]
-    if kind is itertools.chain:
-        waiting, *active = state[0] if state else ((),)
-        return (*active, *list_waiting(waiting)), None
     if kind is itertools.islice:
         inner, *bounds = arguments
         start, stop, step = bounds if len(bounds) == 3 else (0, bounds[0], 1)
@@ -128,7 +153,7 @@ def describe_iterator(iterator: Any) -> tuple[Any, tuple[Any, ...], Any]:
     One of the arguments is a `Waiting` where it cannot be made.
     """
     kind = type(iterator)
-    if kind is itertools.chain:
+    if kind in HELD:
         return kind, read_parts(iterator), None
     if kind is itertools.islice:
         parts, bounds = take_apart(iterator)
