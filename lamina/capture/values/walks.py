@@ -55,7 +55,7 @@ def is_order_known() -> bool:
     inner = iter([0])
     chain = itertools.chain(inner, inner)
     next(chain)
-    kinds = (itertools.starmap, itertools.filterfalse)
+    kinds: tuple[Any, ...] = (itertools.starmap, itertools.filterfalse)
     return list_held(chain)[1:] == [inner] and all(
         list_held(kind(len, inner)) == [inner, len] for kind in kinds
     )
