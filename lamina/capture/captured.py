@@ -10,7 +10,7 @@ import torch.fx
 
 from lamina.capture.breaks.resume_point import ResumePoint
 from lamina.capture.generated import Writer
-from lamina.capture.guards import NATIVELY, GuardSet
+from lamina.capture.guards import NATIVELY, GuardSet, write_question
 from lamina.capture.identities import Checker
 from lamina.capture.layouts import Leaf
 from lamina.capture.sources import Source
@@ -64,10 +64,13 @@ class Captured:
 
     def check_natively(self, make: Checker) -> None:
         """Let identities be checked by native code, where they are many."""
-        check = make(self.guards.rows) if self.guards.rows else None
-        namespace: dict[str, Any] = self.match.__globals__
-        # Versions are those of now, so all must still be as it was captured.
-        if check is not None and self.guards.hold_identities():
+        rows = self.guards.list_rows()
+        check = make(rows) if rows else None
+        if check is None:
+            return
+        # Versions are those of now, so what they stand for must still be as it was captured.
+        if self.guards.hold_versions() if check() else self.guards.hold_identities():
+            namespace: dict[str, Any] = self.match.__globals__
             namespace[NATIVELY] = check
 
     def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
@@ -111,7 +114,8 @@ class Captured:
 
     def generated_text(self) -> str:
         """The generated functions, for debugging."""
-        return "\n".join((self._match_text, self._finish_text))
+        asked = write_question(self.guards.identities).text(guarded=True) if self.guards.identities else ""
+        return "\n".join((asked + self._match_text, self._finish_text))
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Run the captured graph as it is: the meaning every back end must keep."""

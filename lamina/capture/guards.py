@@ -107,6 +107,14 @@ def add_tests(writer: Writer, guards: list[Guard]) -> None:
         writer.add(f"if not ({guard.condition(writer)}): return None")
 
 
+def write_question(guards: list[Guard]) -> LazyWriter:
+    """A function of no arguments: whether `guards`, which are about fixed places, hold."""
+    writer = LazyWriter("hold_identities", "")
+    add_tests(writer, guards)
+    writer.add("return True")
+    return writer
+
+
 NATIVELY = "hold_natively"
 """The name by which `match` calls a native check of identities; it knows nothing until there is one."""
 
@@ -116,9 +124,10 @@ class GuardSet:
     """The guards of one capture, each path and kind once."""
 
     guards: list[Guard] = field(default_factory=list)
-    rows: list[Identity] = field(default_factory=list)
-    """What `match` asks natively, or else by `hold_identities`."""
-    hold_identities: Callable[[], Any] = bool
+    identities: list[Guard] = field(default_factory=list)
+    """Those whose rows `match` asks natively, or else by `hold_identities`."""
+    in_python: Callable[[], Any] | None = None
+    """What answers for them where native code cannot, once it was needed."""
     _known: set[Any] = field(default_factory=set)
     _tensors: dict[Any, tuple[torch.Tensor, Layout | None]] = field(default_factory=dict)
 
@@ -280,27 +289,32 @@ class GuardSet:
         self._write_tensors(writer, [guard for guard in about_tensors if guard.rank == ARGUMENTS])
         add_tests(writer, [guard for guard in others[2:] if guard.rank <= MODES])
         fixed = [guard for guard in others[2:] if guard.rank > MODES]
-        text = ""
         if sum(len(guard.rows) for guard in fixed) >= FEWEST:
-            text = self._write_identities(writer, [guard for guard in fixed if guard.rows])
+            self.identities = [guard for guard in fixed if guard.rows]
             fixed = [guard for guard in fixed if not guard.rows]
+            writer.namespace[NATIVELY] = bool
+            writer.add(f"if not ({NATIVELY}() or {writer.constant(self.hold_identities)}()): return None")
         add_tests(writer, fixed)
         self._write_tensors(writer, [guard for guard in about_tensors if guard.rank != ARGUMENTS])
         writer.add(f"return [{', '.join(source.expression(writer) for source in inputs)}]")
         # The guards outlive the capture; the caller's tensors must not live as long.
         self._tensors.clear()
-        return writer.build(guarded=True), text + writer.text(guarded=True)
+        return writer.build(guarded=True), writer.text(guarded=True)
 
-    def _write_identities(self, writer: Writer, guards: list[Guard]) -> str:
-        """Ask identities natively and, where those differ, in a function of their own; gives its text."""
-        own = LazyWriter("hold_identities", "")
-        add_tests(own, guards)
-        own.add("return True")
-        self.rows = [row for guard in guards for row in guard.rows]
-        self.hold_identities = own.build(guarded=True)
-        writer.namespace[NATIVELY] = bool
-        writer.add(f"if not ({NATIVELY}() or {writer.constant(self.hold_identities)}()): return None")
-        return own.text(guarded=True)
+    def list_rows(self) -> list[Identity]:
+        """What `match` may ask natively."""
+        return [row for guard in self.identities for row in guard.rows]
+
+    def hold_identities(self) -> bool:
+        """Whether what rows say holds, or as much as that."""
+        if self.in_python is None:
+            self.in_python = write_question(self.identities).build(guarded=True)
+        return bool(self.in_python())
+
+    def hold_versions(self) -> bool:
+        """Of these, whether what is said of classes by their version holds."""
+        asked = [guard for guard in self.identities if any(row[0] == "version" for row in guard.rows)]
+        return bool(write_question(asked).build(guarded=True)())
 
     def explain(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The first guard that fails for these arguments, with what was expected and what is there."""

@@ -52,16 +52,18 @@ def test_what_holds_is_answered_natively() -> None:
     _, compiled, _ = make()
     captured = captured_of(compiled)
     hold = captured.match.__globals__[guards.NATIVELY]
-    assert len(captured.guards.rows) > identities.FEWEST and hold()
+    assert len(captured.guards.list_rows()) > identities.FEWEST and hold()
 
 
 def test_an_equal_constant_holds_as_well() -> None:
     stack, compiled, x = make()
+    assert captured_of(compiled).guards.in_python is None, "compiled only where it is needed"
     stack.layers[3].steps = int("1000")
     before = lamina.counters()["recompiles"]
     with torch.no_grad():
         assert torch.equal(compiled(x), stack(x))
     assert not captured_of(compiled).match.__globals__[guards.NATIVELY]()
+    assert captured_of(compiled).guards.in_python is not None
     assert lamina.counters()["recompiles"] == before
 
 
