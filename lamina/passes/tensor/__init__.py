@@ -18,6 +18,7 @@ from lamina.passes.tensor import (
     merge_linears,
     pack_convolution,
     pack_linear,
+    pack_lstm,
     prepare,
     split_reduction,
 )
@@ -31,13 +32,14 @@ FOLD_BATCH_NORM = Pass(fold_batch_norm.NAME, fold_batch_norm.run, takes="tensor"
 MERGE_LINEARS = Pass(merge_linears.NAME, merge_linears.run, takes="tensor", gives="tensor")
 PACK_CONVOLUTION = Pass(pack_convolution.NAME, pack_convolution.run, takes="tensor", gives="tensor")
 PACK_LINEAR = Pass(pack_linear.NAME, pack_linear.run, takes="tensor", gives="tensor")
+PACK_LSTM = Pass(pack_lstm.NAME, pack_lstm.run, takes="tensor", gives="tensor")
 LAYOUT = Pass(layout.NAME, layout.run, takes="tensor", gives="tensor")
 SPLIT_REDUCTION = Pass(split_reduction.NAME, split_reduction.run, takes="tensor", gives="tensor")
 PREPARE = Pass(prepare.NAME, prepare.run, takes="tensor", gives="tensor")
 
 SIMPLIFY = (CANONICALIZE, CSE)
 PREPARE_WEIGHTS = (
-    FOLD_BATCH_NORM, MERGE_LINEARS, PACK_CONVOLUTION, PACK_LINEAR, LAYOUT, *SIMPLIFY, PREPARE,
+    FOLD_BATCH_NORM, MERGE_LINEARS, PACK_CONVOLUTION, PACK_LINEAR, PACK_LSTM, LAYOUT, *SIMPLIFY, PREPARE,
 )  # fmt: skip
 PASSES = (EXPAND, *SIMPLIFY, *PREPARE_WEIGHTS, SPLIT_REDUCTION, DCE)
 """The tensor level from import to fusion."""

@@ -28,14 +28,48 @@ def call(
     strides: of the result, in elements; row-major when None. opaque: the result is the library's own packed
     data, which only that library reads.
     """
+    stated = list(strides if strides is not None else _row_major(result))
+    return _call(builder, name, args, [result], [stated], opaque=opaque, kwargs=kwargs).result
+
+
+def call_for_several(
+    builder: Builder,
+    name: str,
+    args: Sequence[Any],
+    results: Sequence[TensorType],
+    *,
+    opaque: bool = False,
+    returned: Sequence[bool] | None = None,
+) -> Sequence[Value]:
+    """Like `call` with several results, all row-major.
+
+    returned: for each result of the library whether it is one here; all of them when None.
+    """
+    strides = [list(_row_major(result)) for result in results]
+    return _call(builder, name, args, results, strides, opaque=opaque, returned=returned).results
+
+
+def _call(
+    builder: Builder,
+    name: str,
+    args: Sequence[Any],
+    results: Sequence[TensorType],
+    strides: list[list[int]],
+    *,
+    opaque: bool = False,
+    kwargs: Mapping[str, Any] | None = None,
+    returned: Sequence[bool] | None = None,
+) -> Operation:
     operands: list[Value] = []
     attributes: dict[str, Any] = {"args": [_encode(value, operands) for value in args]}
     if kwargs:
         attributes["kwargs"] = {key: _encode(value, operands) for key, value in kwargs.items()}
-    attributes["result_strides"] = [list(strides if strides is not None else _row_major(result))]
+    attributes["result_strides"] = strides
     if opaque:
         attributes["opaque"] = True
-    return builder.op(name, operands, [result], attributes).result
+    if returned is not None:
+        attributes["returned"] = list(returned)
+    return builder.op(name, operands, results, attributes)
 
 
 def _encode(value: Any, operands: list[Value]) -> Any:
