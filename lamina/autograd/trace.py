@@ -18,6 +18,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from lamina.autograd.doubles import find_double, put_back
 from lamina.autograd.fake import below_autograd, fake_mode_of, to_fakes
 from lamina.autograd.outputs import (
     ConstantOutput,
@@ -140,12 +141,29 @@ def _run(graph_module: fx.GraphModule, recorder: Recorder, fakes: list[Any], siz
             return args[0]
         kwargs = fx.map_arg(node.kwargs, values.__getitem__)
         try:
-            values[node] = _call(graph_module, node, recorder, args, kwargs)
+            values[node] = _call_open(graph_module, node, recorder, args, kwargs, sizes)
             sizes.check(node.target)
         except Unsupported as error:
             error.location = error.location or recorder.location
             raise
     raise Unsupported("no-output", "the graph has no output node")
+
+
+def _call_open(
+    graph_module: fx.GraphModule, node: fx.Node, recorder: Recorder, args: Any, kwargs: Any, sizes: OpenSizes
+) -> Any:
+    """A call that may take a float that varies for a C double."""
+    name = str(getattr(node.target, "__name__", node.target))
+    number = find_double(name, args, kwargs, sizes) if sizes.numbers else None
+    if number is None:
+        return _call(graph_module, node, recorder, args, kwargs)
+    args, kwargs = fx.node.map_aggregate(
+        (args, kwargs), lambda value: number.hint if isinstance(value, torch.SymFloat) else value
+    )
+    last = next(iter(reversed(recorder.graph.nodes)))
+    result = _call(graph_module, node, recorder, args, kwargs)
+    put_back(recorder.graph, last, name, number)
+    return result
 
 
 def _call(graph_module: fx.GraphModule, node: fx.Node, recorder: Recorder, args: Any, kwargs: Any) -> Any:

@@ -14,6 +14,7 @@ import torch
 
 from lamina.capture.values.sizes import NumberValue, decide, is_unknown
 from lamina.capture.values.tensor import TensorValue
+from lamina.eager.doubles import DOUBLES
 from lamina.eager.errors import LARGEST_HALF, LARGEST_WIDE
 
 ANY_FLOAT = frozenset(
@@ -68,7 +69,10 @@ CONVERTS = frozenset(
 """Operations that convert their float to the type of a tensor, which is to be a wide one."""
 WIDE = (torch.float32, torch.float64, torch.bfloat16)
 CHECKED: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
+    "batch_norm": lambda args, kwargs: outcome(operator.gt, pick(args, kwargs, 7, "eps", 1e-5), 0),
     "celu": lambda args, kwargs: has_inverse(pick(args, kwargs, 1, "alpha", 1.0)),
+    "huber_loss": lambda args, kwargs: outcome(operator.gt, pick(args, kwargs, 3, "delta", 1.0), 0),
+    "smooth_l1_loss": lambda args, kwargs: outcome(operator.gt, pick(args, kwargs, 5, "beta", 1.0), 0),
     "softshrink": lambda args, kwargs: outcome(operator.ge, pick(args, kwargs, 1, "lambd", 0.5), 0),
     "hardtanh": lambda args, kwargs: outcome(
         operator.le, pick(args, kwargs, 1, "min_val", -1.0), pick(args, kwargs, 2, "max_val", 1.0)
@@ -88,7 +92,7 @@ def follows_floats(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if name in CONVERTS:
         if not all(dtype in WIDE for dtype in types_filled(name, args, kwargs)):
             return False
-    elif name not in ANY_FLOAT and name not in MIXES:
+    elif name not in ANY_FLOAT and name not in MIXES and name not in DOUBLES:
         return False
     check = CHECKED.get(name.removesuffix("_"))
     return (check is None or check(args, kwargs)) and are_ordinary(name, args, kwargs)

@@ -58,3 +58,9 @@ def test_noise_in_another_order_of_memory():
 @pytest.mark.parametrize("ends", [(-1e39, 3.0), (0.0, math.inf), (0, 2**40)])
 def test_a_line_between_numbers(ends):
     same_outcome(lambda: torch.linspace(*ends, 4))
+
+
+@pytest.mark.parametrize("order", [2, 1, 3, math.inf])
+def test_a_norm_of_single_elements(order):
+    x = torch.tensor([[1e-30], [-1e30]])
+    same_outcome(lambda x: (torch.linalg.vector_norm(x, order, 1), F.normalize(x, order)), x)

@@ -10,6 +10,7 @@ round; an operation in a higher precision decides where two results are further 
 from __future__ import annotations
 
 import argparse
+import cmath
 import math
 import pathlib
 import random
@@ -74,6 +75,8 @@ def describe(error):
 def differ(name, fast, x, number):
     """How a compiled call differs from eager's; "" where it does not."""
     program = OPERATIONS[name]
+    if name in ("elu", "celu") and not is_finite(number):
+        return ""  # at 0 eager's vectors give nan, what is left over of a row 0
     arguments = [copy_arguments((x, number)) for _ in range(3)]
     expected, refused = outcome(program, arguments[0])
     got, error = outcome(fast, arguments[1])
@@ -84,6 +87,11 @@ def differ(name, fast, x, number):
     exact, _ = outcome(program, widen(arguments[2]))
     found = find_difference(expected, got, (arguments[0], arguments[1]), exact=exact)
     return found or (differ_in_zeros(expected, got) if name in EXACT else "")
+
+
+def is_finite(number):
+    """Whether a number is neither infinite nor nan."""
+    return cmath.isfinite(number) if isinstance(number, complex) else math.isfinite(number)
 
 
 def differ_in_zeros(expected, got):

@@ -10,6 +10,7 @@ from lamina.autograd.lower.dtypes import element, promote, shape_of
 from lamina.autograd.lower.elementwise import Lowering
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.autograd.lower.norms import log_softmax
+from lamina.autograd.lower.numbers import as_float
 from lamina.ir import types
 from lamina.ir.core import Value
 
@@ -82,7 +83,7 @@ def _squared(e: Emitter, a: Value, b: Value, call: Call) -> Value:
 
 
 def _smooth_l1(e: Emitter, a: Value, b: Value, call: Call) -> Value:
-    beta = float(call["beta"])
+    beta = as_float(e, call["beta"])
     distance = e.op("math.absf", e.sub(a, b))
     if beta == 0:
         return distance
@@ -92,7 +93,7 @@ def _smooth_l1(e: Emitter, a: Value, b: Value, call: Call) -> Value:
 
 
 def _huber(e: Emitter, a: Value, b: Value, call: Call) -> Value:
-    delta = float(call["delta"])
+    delta = as_float(e, call["delta"])
     distance = e.op("math.absf", e.sub(a, b))
     square = e.mul(e.mul(e.like(a, 0.5), distance), distance)
     far = e.mul(e.like(a, delta), e.sub(distance, e.like(a, 0.5 * delta)))

@@ -9,7 +9,7 @@ from lamina.autograd.lower.dtypes import default_float, element, shape_of
 from lamina.autograd.lower.emitter import Call, Emitter
 from lamina.ir import types
 from lamina.ir.core import Value
-from lamina.ir.sizes import Size, UndecidedSize
+from lamina.ir.sizes import Size, UndecidedSize, is_known_equal
 
 
 def reduced_dims(dim: Any, rank: int) -> list[int]:
@@ -207,6 +207,9 @@ def _vector_norm(e: Emitter, call: Call) -> Value | None:
         return None
     x = e.widen(e.cast(value, call.element))
     dims = reduced_dims(call["dim"], len(shape_of(value)))
+    if order != 0 and all(is_known_equal(shape_of(value)[dim], 1) for dim in dims):
+        # Eager squares nothing where there is one element, which a square might be too large for.
+        return _finish(e, call, e.reduce("add", e.op("math.absf", x), dims))
     if order == 2:
         return _finish(e, call, e.op("math.sqrt", e.reduce("add", e.mul(x, x), dims)))
     if order == 1:
