@@ -5,11 +5,13 @@ from __future__ import annotations
 import traceback
 import types
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from lamina.eager.convolutions import CONVOLUTION, run_for_all_batches
 from lamina.eager.direct import run_directly
 from lamina.eager.errors import check_call
 from lamina.eager.known_results import find, keep, key_of, name_of
@@ -53,6 +55,10 @@ class EagerFakeMode(FakeTensorMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         """The result of an operation on fakes."""
         kwargs = kwargs or {}
+        if func is CONVOLUTION and self.shape_env is not None:
+            result = run_for_all_batches(partial(dispatch, super().dispatch), args, kwargs)
+            if result is not None:
+                return result
         key = key_of(self, func, args, kwargs)
         known = None if key is None else find(self, key, args)
         if known is not None:
