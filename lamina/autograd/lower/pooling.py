@@ -34,7 +34,7 @@ def _nearest(e: Emitter, call: Call) -> Value | None:
     """Upsampling by powers of two repeats each element; other factors round positions in floats."""
     value, scales = call["input"], call["scale_factors"]
     source, target = shape_of(value), call.shape
-    if 0 in source:
+    if 0 in source or not element(value).is_float:
         return None
     found = [_factor(narrow, wide) for narrow, wide in zip(source, target, strict=True)]
     factors = [factor for factor in found if factor is not None]
