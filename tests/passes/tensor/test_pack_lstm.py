@@ -67,7 +67,7 @@ def test_packed_again_when_a_weight_changes() -> None:
     with torch.no_grad():
         compiled = lamina.compile(network)
         compiled(x)
-        network.weight_hh_l0.mul_(-2)
+        network.all_weights[0][1].mul_(-2)
         assert torch.equal(compiled(x)[0], network(x)[0])
 
 
@@ -88,7 +88,7 @@ def test_weights_in_another_order() -> None:
     ids=["biases", "projection", "double"],
 )
 def test_what_stays(network: nn.LSTM, reason: str) -> None:
-    x = torch.randn(4, 3, 6, dtype=network.weight_ih_l0.dtype)
+    x = torch.randn(4, 3, 6, dtype=network.all_weights[0][0].dtype)
     _, _, context = prepare(nn.Sequential(network), [x])
     assert context.remarks.query(pack_lstm.NAME, "refused", text=reason)
     with torch.no_grad():
