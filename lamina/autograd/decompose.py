@@ -255,6 +255,15 @@ def _triangle_indices(func: Any) -> Callable[..., Tensor]:
     return compute
 
 
+def _cast_number(value: Any, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Any:
+    """vmap casts the numbers beside its tensors: a constant of the graph."""
+    if dtype is None or not isinstance(value, (bool, int, float, complex)):
+        return NotImplemented
+    with torch._C._DisableTorchDispatch():
+        constant = torch.tensor(value, dtype=dtype)
+    return aten.lift_fresh.default(constant)
+
+
 def _refuse_storage_change(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
     raise Unsupported("storage-change", "the program resizes or replaces a tensor's memory (resize_, set_)")
 
@@ -278,6 +287,7 @@ RULES: dict[Any, Callable[..., Any]] = {
     aten.as_strided_scatter.default: _as_strided_scatter,
     aten.tril_indices.default: _triangle_indices(aten.tril_indices.default),
     aten.triu_indices.default: _triangle_indices(aten.triu_indices.default),
+    aten._to_copy.default: _cast_number,
     aten.resize_.default: _refuse_storage_change,
     aten.resize_as_.default: _refuse_storage_change,
     aten.set_.source_Tensor: _refuse_storage_change,

@@ -37,9 +37,6 @@ from lamina.errors import Unsupported
 Tensor = torch.Tensor
 aten = torch.ops.aten
 
-CAST = aten._to_copy.default
-PYTHON_NUMBERS = (bool, int, float, complex)
-WIDEST: dict[type, torch.dtype] = {float: torch.float64, complex: torch.complex128}
 LIFT = aten.lift_fresh.default
 NO_OP_IN_PLACE = frozenset({aten.detach_.default, aten.requires_grad_.default})
 QUERIES = frozenset(
@@ -197,9 +194,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return args[0] if is_fake(args[0]) else self.constant(args[0])
         if kind == "same":
             return args[0]
-        if func is CAST and isinstance(args[0], PYTHON_NUMBERS):
-            # vmap casts the numbers beside its tensors, as f64 and i64.
-            args = (self.constant(torch.tensor(args[0], dtype=WIDEST.get(type(args[0])))), *args[1:])
         args, kwargs = self.fake_arguments(args), {k: self.fake_argument(v) for k, v in kwargs.items()}
         if kind == "write":
             return self.run_write(func, types, args, kwargs)

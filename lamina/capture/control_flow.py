@@ -25,7 +25,10 @@ def choose(condition: Any, first: Graph, second: Graph, operands: tuple[Any, ...
     results = first(*operands) if condition else second(*operands)
     if not torch.is_grad_enabled() or not any(needs_gradient(each) for each in operands):
         return results
-    return Joined.apply(len(results), *results, *operands)  # type: ignore[no-untyped-call, no-any-return]
+    places = [k for k, each in enumerate(results) if is_differentiable(each)]
+    joined = Joined.apply(len(places), *(results[k] for k in places), *operands)  # type: ignore[no-untyped-call]
+    found = dict(zip(places, joined, strict=True))
+    return tuple(found.get(k, each) for k, each in enumerate(results))
 
 
 class Joined(torch.autograd.Function):
@@ -40,6 +43,10 @@ class Joined(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         zeros = [None if each is None else torch.zeros_like(each) for each in ctx.joined]
         return None, *gradients, *zeros
+
+
+def is_differentiable(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def needs_gradient(value: Any) -> bool:

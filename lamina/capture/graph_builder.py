@@ -105,7 +105,7 @@ class GraphBuilder(NestedGraphs):
         if type(number) is int:
             leaf, symbolic = self.symbols.make(number, source, None, *bounds)
         node = self.add_placeholder(name, number)
-        value = NumberValue(self, number, symbolic, None, leaf, node)
+        value = node.meta["stands_for"] = NumberValue(self, number, symbolic, None, leaf, node)
         self.inputs.append(value)
         return value
 
@@ -116,9 +116,13 @@ class GraphBuilder(NestedGraphs):
             known = self._computed[source.key] = self.add_number(number, source, "computed", bounds)
         return known
 
-    def add_parameter(self, fake: torch.Tensor) -> TensorValue:
-        """A placeholder of the inner graph that is being built."""
+    def add_parameter(self, fake: torch.Tensor | None) -> TensorValue | NumberValue:
+        """A placeholder of the inner graph that is being built: a tensor, or an int that nobody knows."""
         node = self.graph.placeholder(f"own_{len(self.graph.nodes)}")
+        if fake is None:
+            node.meta["number"] = int
+            number = node.meta["stands_for"] = NumberValue(self, Unknown(int), None, None, None, node)
+            return number
         node.meta["example_value"] = fake
         value = TensorValue(self, fake, node, torch.Tensor, None, None)
         self._by_fake[id(fake)] = value
@@ -126,15 +130,23 @@ class GraphBuilder(NestedGraphs):
 
     def record_regions(
         self, target: Callable[..., Any], args: tuple[Any, ...], run: Callable[[], Any]
-    ) -> Any:
-        """A node that calls graphs which `holder` has; `run` gives its result on fakes."""
+    ) -> tuple[Any, ...]:
+        """A node that calls graphs which `holder` has; `run` gives its result on fakes, None for an int."""
         self.mode.reads_values = self.mode.has_effect = False
         result = self._run_fake(target, run, (), {})
         node = self.create_node("call_function", target, args, {})
         node.meta["example_value"] = result
         self.mode.reads_values |= target in CONTROL
         self.reads.note_result(node, self.mode)
-        return self._wrap(result, node)
+        return tuple(
+            self._read_number(node, index) if item is None else wrapped
+            for index, (item, wrapped) in enumerate(zip(result, self._wrap(result, node), strict=True))
+        )
+
+    def _read_number(self, node: torch.fx.Node, index: int) -> NumberValue:
+        """An int among the results of a node that only the running graph knows."""
+        call = PendingCall(self, "call_function", operator.getitem, (node, index), {})
+        return NumberValue(self, Unknown(int), None, call)
 
     def call(self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record `target(*args, **kwargs)` and give its result."""
@@ -196,7 +208,7 @@ class GraphBuilder(NestedGraphs):
             tuple(to_node(value) for value in args),
             {key: to_node(value) for key, value in kwargs.items()},
         )
-        if len(self.open) > 1 and not all(map(self.is_open, node.all_input_nodes)):
+        if not all(map(self.is_open, node.all_input_nodes)):
             stop("control-flow", "a value made in a function that is a graph of its own is used elsewhere")
         node.meta["location"] = self.world.machine.location()
         return node

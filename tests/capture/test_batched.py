@@ -51,6 +51,11 @@ def written_inside(x: torch.Tensor, y: torch.Tensor) -> Any:
     return torch.vmap(program)(x)
 
 
+def of_what_lies_around(x: torch.Tensor, y: torch.Tensor) -> Any:
+    dims: Any = (None, 0, 0)
+    return torch.vmap(lambda row: (y, row.new_ones(x.shape[0]) * row.sum(), row), out_dims=dims)(x)
+
+
 def scanned(x: torch.Tensor, y: torch.Tensor) -> Any:
     return SCAN(lambda a, b: a * y + b, x, dim=0, combine_mode="generic")
 
@@ -70,6 +75,7 @@ PROGRAMS = [
     mapped_to_containers,
     mapped_in_chunks,
     written_inside,
+    of_what_lies_around,
     scanned,
     scanned_pairs,
 ]
@@ -121,12 +127,13 @@ def test_beside_sizes_that_depend_on_values() -> None:
     assert lamina.counters()["graphs"] == 1
 
 
-def test_one_capture_for_all_sizes() -> None:
+@pytest.mark.parametrize("program", [mapped_with_free_tensors, of_what_lies_around])
+def test_one_capture_for_all_sizes(program: Program) -> None:
     lamina.reset()
-    compiled = lamina.compile(mapped_with_free_tensors, fullgraph=True)
+    compiled = lamina.compile(program, fullgraph=True)
     for size in (3, 5, 8):
         x, y = arguments(size, size + 1)
-        torch.testing.assert_close(compiled(x, y), mapped_with_free_tensors(x, y))
+        torch.testing.assert_close(compiled(x, y), program(x, y))
     assert lamina.counters()["graphs"] == 2
 
 

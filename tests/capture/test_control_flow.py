@@ -101,7 +101,23 @@ def loop_around_a_branch(forms: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
     return forms.loop(lambda i, a: i < 5, body, (torch.zeros(()), x))
 
 
+def loop_that_counts(forms: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
+    count, found = forms.loop(
+        lambda i, a: 2 * i < x.shape[0] + 3, lambda i, a: (i + 1, a * 0.5 + i * y), (0, x)
+    )
+    return count, found * (count + 1), x.new_ones(3) * count
+
+
+def branches_with_numbers(forms: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
+    found, count, same = forms.cond(
+        x.sum() > 0, lambda a: (a.sin() + x.shape[0], 2, 7), lambda a: (a + y, x.shape[0] + 3, 7), (x,)
+    )
+    return found * count, count, same
+
+
 PROGRAMS = [
+    loop_that_counts,
+    branches_with_numbers,
     free_tensors,
     containers,
     nested,
@@ -133,7 +149,9 @@ def test_in_one_graph(program: Program, size: int) -> None:
     assert lamina.counters()["kernels"] > 0
 
 
-@pytest.mark.parametrize("program", [nested, loop_to_a_bound], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "program", [nested, loop_to_a_bound, loop_that_counts], ids=lambda each: each.__name__
+)
 def test_sizes_that_vary(program: Program) -> None:
     lamina.reset()
     compiled = lamina.compile(program, fullgraph=True)
@@ -160,8 +178,9 @@ def test_gradients(program: Program) -> None:
 
 def gradients(program: Program, forms: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
     x, y = x.clone().requires_grad_(), y.clone().requires_grad_()
-    results = [each for each in torch.utils._pytree.tree_leaves(program(forms, x, y)) if each.requires_grad]
-    total = sum((result * result).sum() for result in results)
+    leaves = torch.utils._pytree.tree_leaves(program(forms, x, y))
+    results = [each for each in leaves if isinstance(each, torch.Tensor) and each.requires_grad]
+    total = torch.stack([(result * result).sum() for result in results]).sum()
     return torch.autograd.grad(total, (x, y), materialize_grads=True)
 
 

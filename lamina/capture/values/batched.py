@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from lamina.capture.control_flow import map_batch
 from lamina.capture.machine.signals import Value
 from lamina.capture.values.conversions import Arguments, Keywords, Model
-from lamina.capture.values.regions import record, refuse, trace_region
+from lamina.capture.values.regions import fake_of, record, refuse, trace_region
 from lamina.capture.values.tensor import TensorValue
 
 FUNCTORCH: Any = functorch
@@ -54,7 +54,10 @@ def model_flat_vmap(world: Any, arguments: Arguments, keywords: Keywords) -> Val
         (),
         [region],
         (dimensions, order, randomness, batched),
-        lambda modules, taken: map_batch(modules[0], dimensions, order, randomness, examples, taken),
+        lambda modules, taken: map_batch(
+            modules[0], dimensions, order, randomness, examples, tuple(map(fake_of, taken))
+        ),
+        [range(len(region.leaves))],
     )
     return pytree.tree_unflatten(tensors, region.structure)
 

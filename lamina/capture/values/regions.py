@@ -20,12 +20,13 @@ from torch.utils import _pytree as pytree
 from lamina.capture.control_flow import CONTROL
 from lamina.capture.machine.signals import TracingPaused, TracingStopped, Value, stop
 from lamina.capture.values.reachable import Snapshot
+from lamina.capture.values.sizes import NumberValue
 from lamina.capture.values.tensor import TensorValue
 from lamina.eager.memory import storage_key
 
 Place = Callable[[Sequence[Any]], tuple[tuple[Value, ...], dict[str, Value]]]
 """Gives the arguments and keywords of a call, of the parameters that are its own."""
-Run = Callable[[Sequence[torch.fx.GraphModule], tuple[Any, ...]], tuple[torch.Tensor, ...]]
+Run = Callable[[Sequence[torch.fx.GraphModule], Sequence[torch.fx.Node]], tuple[torch.Tensor | None, ...]]
 """Gives a node's result on fakes, of the regions and of what they take."""
 COPIED_META = ("example_value", "number")
 
@@ -38,40 +39,40 @@ def refuse(what: str) -> NoReturn:
 class Region:
     """A function traced by itself.
 
-    leaves: what it gives, flat. taken: nodes around it that it uses. own: its parameters that are not taken.
+    leaves: what it gives, flat. outputs: of tensors and numbers among these the nodes, else the leaves.
+    taken: nodes around it that it uses.
     """
 
     graph: torch.fx.Graph
     holder: torch.nn.Module
-    own: list[torch.fx.Node]
     leaves: list[Value]
+    outputs: list[Any]
     structure: Any
     taken: list[torch.fx.Node]
 
-    def close(self, taken: Sequence[torch.fx.Node]) -> torch.fx.GraphModule:
-        """The region as a module: its own parameters, then `taken`."""
+    def close(self, taken: Sequence[torch.fx.Node], given: Sequence[int]) -> torch.fx.GraphModule:
+        """The region as a module: its own parameters, then `taken`; it gives the leaves numbered `given`."""
         parameters = {}
-        with self.graph.inserting_before(self._first_operation()):
+        first = next((node for node in self.graph.nodes if node.op != "placeholder"), self.graph._root)
+        with self.graph.inserting_before(first):
             for outer in taken:
                 node = parameters[outer] = self.graph.placeholder(outer.name)
                 # The target is the parameter's name.
                 node.target = node.name
                 node.meta |= {name: outer.meta[name] for name in COPIED_META if name in outer.meta}
+        self.graph.output(tuple(self.outputs[k] for k in given))
         for node in list(self.graph.nodes):
             for outer in node.all_input_nodes:
                 if outer.graph is not self.graph:
                     node.replace_input_with(outer, parameters[outer])
-        self.graph.output(tuple(leaf.node for leaf in self.leaves if type(leaf) is TensorValue))
         return torch.fx.GraphModule(self.holder, self.graph)
 
-    def _first_operation(self) -> torch.fx.Node:
-        return next((node for node in self.graph.nodes if node.op != "placeholder"), self.graph._root)
 
-
-def trace_region(world: Any, function: Value, own: Sequence[torch.Tensor], place: Place) -> Region:
+def trace_region(world: Any, function: Value, own: Sequence[torch.Tensor | None], place: Place) -> Region:
     """Trace a call of `function`.
 
-    own: fakes for which parameters are made. place: gives the arguments and keywords with these parameters.
+    own: fakes for which parameters are made, None for an int. place: gives the arguments and keywords with
+    these parameters.
     """
     snapshot = Snapshot(world, (function, place(own)))
     builder = world.builder
@@ -83,15 +84,18 @@ def trace_region(world: Any, function: Value, own: Sequence[torch.Tensor], place
             raise
         except BaseException as error:
             refuse(f"raises {type(error).__name__}: {error}")
+        leaves, structure = pytree.tree_flatten(result)
+        outputs = [leaf.node if type(leaf) in (TensorValue, NumberValue) else leaf for leaf in leaves]
         holder = builder.holder
     snapshot.check()
     if any(each.is_mutated() for each in parameters):
         refuse("writes to what it is given")
-    leaves, structure = pytree.tree_flatten(result)
-    region = Region(graph, holder, [each.node for each in parameters], leaves, structure, [])
+    region = Region(graph, holder, leaves, outputs, structure, [])
     check_nodes(region)
-    around = [node for each in graph.nodes for node in each.all_input_nodes if node.graph is not graph]
-    region.taken = list(dict.fromkeys(around))
+    used = [*(node for each in graph.nodes for node in each.all_input_nodes), *outputs]
+    region.taken = [
+        node for node in dict.fromkeys(used) if isinstance(node, torch.fx.Node) and node.graph is not graph
+    ]
     return region
 
 
@@ -104,17 +108,16 @@ def check_nodes(region: Region) -> None:
             refuse("writes to a tensor in inference mode")
 
 
-def check_results(region: Region, around: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The fakes of a region's tensors; each must have memory of its own."""
+def check_results(region: Region, around: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+    """The fakes of a region's tensors, None for other leaves; each must have memory of its own."""
     memory = {storage_key(fake) for fake in around}
-    found = []
+    found: list[torch.Tensor | None] = []
     for leaf in region.leaves:
+        found.append(leaf.fake if type(leaf) is TensorValue else None)
         if type(leaf) is TensorValue:
-            key = storage_key(leaf.fake)
-            if key in memory:
+            if storage_key(leaf.fake) in memory:
                 refuse("gives memory of a tensor that there is already")
-            memory.add(key)
-            found.append(leaf.fake)
+            memory.add(storage_key(leaf.fake))
     return found
 
 
@@ -125,17 +128,28 @@ def record(
     regions: Sequence[Region],
     tail: tuple[Any, ...],
     run: Run,
-) -> Any:
-    """A node `target(*head, *regions, *tail, taken)`, whose result on fakes `run` gives."""
+    given: Sequence[Sequence[int]],
+) -> tuple[Any, ...]:
+    """A node `target(*head, *regions, *tail, taken)`, whose result on fakes `run` gives.
+
+    given: of each region the leaves that its graph gives.
+    """
     builder = world.builder
     taken = list(dict.fromkeys(node for region in regions for node in region.taken))
     nodes, modules = [], []
-    for region in regions:
+    for region, numbers in zip(regions, given, strict=True):
         name = f"region_{len(builder.holder._modules)}"
-        modules.append(region.close(taken))
+        modules.append(region.close(taken, numbers))
         builder.holder.add_module(name, modules[-1])
         nodes.append(builder.create_node("get_attr", name, (), {}))
-    examples = tuple(node.meta["example_value"] for node in taken)
-    return builder.record_regions(
-        target, (*head, *nodes, *tail, tuple(taken)), lambda: run(modules, examples)
-    )
+    arguments = (*head, *nodes, *tail, tuple(taken))
+    found: tuple[Any, ...] = builder.record_regions(target, arguments, lambda: run(modules, taken))
+    return found
+
+
+def fake_of(node: torch.fx.Node) -> Any:
+    """What stands for a node's result in a run on fakes."""
+    number = node.meta.get("stands_for")
+    if number is None and "example_value" not in node.meta:
+        refuse("takes a number that is no value of the program's")
+    return node.meta["example_value"] if number is None else number.fake

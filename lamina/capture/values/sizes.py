@@ -113,6 +113,7 @@ class NumberValue:
         if self._node is None or not self.builder.is_open(self._node):
             assert self.call is not None
             self._node = self.call.node
+            self._node.meta["stands_for"] = self
             if self.is_unknown:
                 self._node.meta["number"] = self.kind
         return self._node
