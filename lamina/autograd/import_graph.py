@@ -27,7 +27,7 @@ from lamina.errors import CompilerBug, Unsupported
 from lamina.ir.attributes import STORAGE, UNIT, DenseElementsAttr
 from lamina.ir.core import UNKNOWN, Block, Builder, Location, Operation, Region, Value, make_module
 from lamina.ir.sizes import SymbolicSize, UndecidedSize
-from lamina.ir.types import KERNEL_SCALARS, FunctionType, TensorType, none
+from lamina.ir.types import KERNEL_SCALARS, FunctionType, TensorType, Type, none
 
 Tensor = torch.Tensor
 MAY_ALIAS = frozenset(
@@ -137,6 +137,9 @@ class Importer:
             else tuple(v.type for v in value)
         )
         if value is not None and given != types:
+            if list(map(self.at_hand, given)) == list(map(self.at_hand, types)):
+                # The trace took a quotient of sizes for the number that it is now.
+                raise UndecidedSize(f"{node.target} needs to know a size computed of others")
             raise CompilerBug(
                 f"the lowering of {node.target} gives {given}, eager {types}",
                 location=node.meta.get("location"),
@@ -144,6 +147,13 @@ class Importer:
                 stage="import_graph",
             )
         return value
+
+    def at_hand(self, type_: Type) -> tuple[Any, ...]:
+        """The sizes of a tensor's type in this trace, and its elements."""
+        assert isinstance(type_, TensorType)
+        hints = self.sizes.hints
+        sizes = (size.value(hints) if isinstance(size, SymbolicSize) else size for size in type_.shape)
+        return (*sizes, type_.element)
 
     def read_arguments(self, arguments: Any) -> Any:
         """Values in place of nodes, sizes as the IR has them."""

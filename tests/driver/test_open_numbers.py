@@ -175,3 +175,14 @@ def test_sizes_and_numbers_vary_together():
     before = lamina.counters()["kernel_compilations"]
     fast(torch.ones(11, 7), 0.25)
     assert lamina.counters()["kernel_compilations"] == before
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_quotient_of_sizes_that_is_one():
+    def program(x, k):
+        return x.view(2**k, -1) * 1
+
+    fast = lamina.compile(program, dynamic=True)
+    for exponent in (6, 2, 5, 6):
+        x = torch.arange(64.0)
+        torch.testing.assert_close(fast(x, exponent), program(x, exponent))
