@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -102,6 +103,22 @@ def test_each_call_makes_a_copy() -> None:
         assert second.first.weight.abs().sum() > 0
         MODEL.first.bias.add_(1)
         torch.testing.assert_close(compiled().first.bias, MODEL.first.bias)
+
+
+class Registered:
+    pass
+
+
+def test_a_class_registered_later_costs_no_capture() -> None:
+    lamina.reset()
+    compiled = lamina.compile(of_a_tensor, fullgraph=True)
+    compiled(torch.rand(3))
+    copyreg.pickle(Registered, lambda value: (Registered, ()))
+    try:
+        compiled(torch.rand(3))
+    finally:
+        del copyreg.dispatch_table[Registered]
+    assert lamina.counters()["graphs"] == 1
 
 
 def test_a_gradient_that_comes_later_is_seen() -> None:

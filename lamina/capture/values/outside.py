@@ -9,6 +9,7 @@ other objects     -> themselves, with a record of the attributes read and writte
 from __future__ import annotations
 
 import collections
+import copyreg
 import enum
 import functools
 import types
@@ -67,8 +68,8 @@ BOUND_NATIVE = (types.BuiltinFunctionType, types.MethodWrapperType)
 OPAQUE = (torch.Generator, torch.jit.ScriptFunction)
 LARGE = 256
 """Dicts with more entries are read key by key instead of being copied."""
-REGISTRIES: tuple[dict[Any, Any], ...] = (torch.utils._pytree.SUPPORTED_NODES,)
-"""Dicts of torch's that grow as modules are imported; they are read key by key too."""
+REGISTRIES: tuple[dict[Any, Any], ...] = (torch.utils._pytree.SUPPORTED_NODES, copyreg.dispatch_table)
+"""Dicts that grow as modules are imported; they are read key by key too."""
 
 
 def is_by_identity(value: Value) -> bool:
