@@ -191,7 +191,7 @@ NORMS: dict[str, Program] = {
     "var correction": lambda x, k: torch.var(rows(x), 1, correction=k),
     "quantile": lambda x, k: torch.quantile(x, k),
     "isclose": lambda x, k: torch.isclose(x, other(x), k, k),
-    "local_response_norm": lambda x, k: F.local_response_norm(images(x), 2, k),
+    "local_response_norm": lambda x, k: F.local_response_norm(images(x) / 1, 2, k),
     "attention": lambda x, k: F.scaled_dot_product_attention(heads(x), heads(x), heads(x), scale=k),
     "gumbel_softmax": lambda x, k: F.gumbel_softmax(rows(x), k),
     "lp_pool": lambda x, k: F.lp_pool1d(images(x).float(), k, 2),
