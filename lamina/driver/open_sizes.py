@@ -219,6 +219,7 @@ class OpenProgram:
 
             self.prepared = Prepared(lambda values: [], prepare, self.program.prepare_arguments, settle)
         counters.kernels += len(self.kernels)
+        counters.packed_bytes += self.program.report.prepared_bytes
         counters.externs += sum(self.program.report.externs.values())
 
     def holds(self, inputs: Sequence[Any]) -> bool:
