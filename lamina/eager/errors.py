@@ -187,8 +187,8 @@ def _key(value: Any) -> Any:
         return value.dtype, _small_size(value)
     if isinstance(value, list | tuple):
         return tuple(map(_key, value))
-    if isinstance(value, torch.SymInt) and value.node.expr.is_number:
-        value = int(value)
+    if isinstance(value, torch.SymInt) and value.node.has_hint():
+        value = value.node.hint
     if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool | torch.Generator):
         raise _NotTriedError
     return type(value), str(value)
@@ -203,4 +203,4 @@ def _shrink(value: Any) -> Any:
         return torch.ones(_small_size(value), dtype=value.dtype)
     if isinstance(value, list | tuple):
         return [_shrink(item) for item in value]
-    return int(value) if isinstance(value, torch.SymInt) else value
+    return value.node.hint if isinstance(value, torch.SymInt) else value

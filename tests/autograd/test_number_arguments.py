@@ -71,3 +71,18 @@ def test_a_norm_of_single_elements(order):
 def test_images_of_integers_are_repeated_where_eager_does(dtype):
     images = torch.arange(16).reshape(1, 1, 4, 4).to(dtype)
     same_outcome(lambda images: F.interpolate(images, scale_factor=2), images)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("threshold", [0.1, 1 / 3, 3.7])
+def test_halves_are_compared_with_the_threshold_as_it_is(dtype, threshold):
+    x = torch.tensor([threshold, -threshold, 4.0], dtype=dtype)
+    same_outcome(lambda x: F.threshold(x, threshold, 7.3), x)
+
+
+def test_an_int_that_varies_is_refused_as_one_that_does_not():
+    x = torch.tensor([True, False])
+    compiled = lamina.compile(lambda x, k: F.threshold(x, k, 1))
+    for k in (2, 3, 4):
+        with pytest.raises(RuntimeError, match="not implemented for 'Bool'"):
+            compiled(x, k)

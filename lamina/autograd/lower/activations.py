@@ -112,7 +112,11 @@ def _mish(e: Emitter, x: Value, call: Call) -> Value:
 def _threshold(e: Emitter, call: Call) -> Value | None:
     value = call["self"]
     x = e.widen(value)
-    keeps = e.compare("ole", x, e.operand(call["threshold"], element(value), call.shape))
+    bound = call["threshold"]
+    # Torch compares halves, widened, with the number as it is.
+    is_float = element(value).is_float
+    wide = e.like(x, as_float(e, bound)) if is_float else e.operand(bound, element(value), call.shape)
+    keeps = e.compare("ole", x, wide)
     return e.cast(e.select(keeps, e.operand(call["value"], element(value), call.shape), x), call.element)
 
 

@@ -106,6 +106,9 @@ def _refusal(product: Product, known: frozenset[str]) -> str | None:
     """Why a product stays as it is."""
     if not known & {MKL, MKLDNN}:
         return "no library with packed weights"
+    # Before anything is asked of rows that vary, which makes it a condition of the program.
+    if math.prod(static_shape(product.weight)) < FEWEST_WEIGHTS:
+        return "a small weight: the call costs more than the product"
     if not is_static((product.rows,)):
         if MKLDNN not in known:
             return "the number of rows varies: MKL packs weights for one number of rows"
@@ -115,8 +118,6 @@ def _refusal(product: Product, known: frozenset[str]) -> str | None:
         return "one row: bound by reading the weights"
     if 0 in static_shape(product.x) or 0 in static_shape(product.weight):
         return "empty"
-    if math.prod(static_shape(product.weight)) < FEWEST_WEIGHTS:
-        return "a small weight: the call costs more than the product"
     return None
 
 
