@@ -294,6 +294,22 @@ def test_moments() -> None:
     check(lambda x: torch.std_mean(x, (0, 1), correction=0, keepdim=True), x)
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: F.layer_norm(x, (6,)),
+        lambda x: F.group_norm(x, 3),
+        lambda x: F.rms_norm(x, (6,)),
+        lambda x: F.batch_norm(x, x[0], x[1]),
+    ],
+    ids=["layer_norm", "group_norm", "rms_norm", "batch_norm"],
+)
+def test_norms_of_f32_stay_in_f32(program: Program) -> None:
+    module = import_program(program, [torch.ones(4, 6)])
+    assert library_calls(module) == []
+    assert "f64" not in print_module(module)
+
+
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_batch_norm_scales_by_weights_alone(dtype: torch.dtype) -> None:
     x, parameters = values((2, 3, 4), dtype, 1, special=False), values((4, 3), dtype, 2, special=False)

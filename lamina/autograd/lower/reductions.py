@@ -1,4 +1,7 @@
-"""Reductions: sums, extremes, positions, logic, moments. Half types are accumulated in f32."""
+"""Reductions: sums, extremes, positions, logic, moments.
+
+Half types are accumulated in f32, and the moments of f32 in f64.
+"""
 
 from __future__ import annotations
 
@@ -117,33 +120,31 @@ def _correction(call: Call) -> float:
     return 1.0 if correction is None else float(correction)
 
 
-def _variance(e: Emitter, call: Call) -> Value | None:
-    if not element(call["self"]).is_float or 0 in shape_of(call["self"]):
+def _spread(e: Emitter, call: Call, is_deviation: bool) -> tuple[Value, Value] | None:
+    """Variance or deviation, and mean. As in eager's Welford pass f32 is accumulated in f64."""
+    value = call["self"]
+    if not element(value).is_float or 0 in shape_of(value):
         return None
-    value = e.widen(call["self"])
+    value = e.cast(value, types.f64) if element(value) is types.f32 else e.widen(value)
     dims = reduced_dims(call.get("dim"), len(shape_of(value)))
-    return _finish(e, call, variance(e, value, dims, _correction(call)))
+    spread = variance(e, value, dims, _correction(call))
+    return e.op("math.sqrt", spread) if is_deviation else spread, mean(e, value, dims)
 
 
-def _deviation(e: Emitter, call: Call) -> Value | None:
-    if not element(call["self"]).is_float or 0 in shape_of(call["self"]):
-        return None
-    value = e.widen(call["self"])
-    dims = reduced_dims(call.get("dim"), len(shape_of(value)))
-    return _finish(e, call, e.op("math.sqrt", variance(e, value, dims, _correction(call))))
+def _variance(is_deviation: bool) -> Any:
+    def lower(e: Emitter, call: Call) -> Value | None:
+        moments = _spread(e, call, is_deviation)
+        return None if moments is None else _finish(e, call, moments[0])
+
+    return lower
 
 
 def _moments(is_deviation: bool) -> Any:
     """(variance or deviation, mean)."""
 
     def lower(e: Emitter, call: Call) -> list[Value] | None:
-        if not element(call["self"]).is_float or 0 in shape_of(call["self"]):
-            return None
-        value = e.widen(call["self"])
-        dims = reduced_dims(call.get("dim"), len(shape_of(value)))
-        spread = variance(e, value, dims, _correction(call))
-        spread = e.op("math.sqrt", spread) if is_deviation else spread
-        return [_finish(e, call, spread), _finish(e, call, mean(e, value, dims))]
+        moments = _spread(e, call, is_deviation)
+        return None if moments is None else [_finish(e, call, moment) for moment in moments]
 
     return lower
 
@@ -239,12 +240,12 @@ LOWERINGS: dict[str, Any] = {
     "aten.all.default": _logic("and"),
     "aten.all.dim": _logic("and"),
     "aten.all.dims": _logic("and"),
-    "aten.var.default": _variance,
-    "aten.var.dim": _variance,
-    "aten.var.correction": _variance,
-    "aten.std.default": _deviation,
-    "aten.std.dim": _deviation,
-    "aten.std.correction": _deviation,
+    "aten.var.default": _variance(is_deviation=False),
+    "aten.var.dim": _variance(is_deviation=False),
+    "aten.var.correction": _variance(is_deviation=False),
+    "aten.std.default": _variance(is_deviation=True),
+    "aten.std.dim": _variance(is_deviation=True),
+    "aten.std.correction": _variance(is_deviation=True),
     "aten.logsumexp.default": _log_sum_exp,
     "aten.linalg_vector_norm.default": _vector_norm,
     "aten.norm.ScalarOpt_dim": _norm,
