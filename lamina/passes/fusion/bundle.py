@@ -27,6 +27,7 @@ def bundle(graph: Graph, groups: list[Group], target: Target, remarks: Remarks) 
         if host is not None:
             text = f"{small.name()} as a nest beside {host.name()}"
             remarks.add("fuse", small.nodes[0].location, text, "applied")
+            graph.order.contract(small, host)
             _join(small, host)
     return [group for group in groups if group.nodes]
 

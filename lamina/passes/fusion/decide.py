@@ -18,6 +18,7 @@ from lamina.passes.fusion.cost import CostModel, work_of
 from lamina.passes.fusion.graph import Graph, Node, Read, count_of
 from lamina.passes.fusion.groups import Group, Joined, group_of_node, join, join_contents, reads_between
 from lamina.passes.fusion.legality import refusal
+from lamina.passes.fusion.order import Order
 
 SIBLING_WINDOW = 8
 """How many of the following readers of a value a group is paired with: keeps the number of pairs linear."""
@@ -40,6 +41,7 @@ class Decision:
         self.cost = CostModel(target)
         self.remarks = remarks
         self.groups = [group_of_node(graph, node, work_of(node)) for node in graph.nodes]
+        graph.order = Order(self.groups)
         self.seconds: dict[Group, float] = {}
         self.queue: list[tuple[float, int, Group, int, Group, int]] = []
         self.count = 0
@@ -129,6 +131,7 @@ class Decision:
         self.remarks.add("fuse", location, text, "applied", saved_seconds=verdict.saved)
         self.seconds.pop(first, None)
         self.seconds.pop(second, None)
+        self.graph.order.contract(first, second)
         join(first, second, verdict.joined)
         self._push_pairs(second, self._later_neighbours(second))
         self._push_pairs(second, self._earlier_neighbours(second))

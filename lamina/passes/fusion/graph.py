@@ -21,6 +21,7 @@ from lamina.passes.fusion.atoms import Map, Trail, divide, fresh_map
 
 if TYPE_CHECKING:
     from lamina.passes.fusion.groups import Group
+    from lamina.passes.fusion.order import Order
 
 BIJECTIVE_VIEWS = frozenset(
     {"lamina.permute", "lamina.broadcast", "tensor.collapse_shape", "tensor.expand_shape"}
@@ -144,6 +145,9 @@ def _index_map(node: Node, position: int) -> Map | None:
 
 class Graph:
     """The nodes of a block in order, by the value they compute."""
+
+    order: Order
+    """Of the groups that the nodes are in, once they are in some."""
 
     def __init__(self, block: Block) -> None:
         self.block = block

@@ -49,29 +49,8 @@ def _say_stored(node: Node, reader: Node) -> str:
 
 def makes_cycle(graph: Graph, first: Group, second: Group) -> str | None:
     """Another group needs the first and is needed by the second (or the other way round)."""
-    for source, target in ((first, second), (second, first)):
-        between = find_between(source, target)
-        if between is not None:
-            return f"would make a cycle through {between.name()}"
-    return None
-
-
-def find_between(source: Group, target: Group) -> Group | None:
-    """A group on a path from source to target, other than the direct one."""
-    limit = target.last
-    seen: set[Group] = {source, target}
-    waiting = [(group, group) for group in dict.fromkeys(source.successors()) if group is not target]
-    while waiting:
-        group, entry = waiting.pop()
-        if group in seen or group.first > limit:
-            continue
-        seen.add(group)
-        for following in group.successors():
-            if following is target:
-                return entry
-            if following not in seen:
-                waiting.append((following, entry))
-    return None
+    between = graph.order.find_between(first, second)
+    return None if between is None else f"would make a cycle through {between.name()}"
 
 
 def has_no_elements(graph: Graph, first: Group, second: Group) -> str | None:
