@@ -48,3 +48,14 @@ def test_a_bound_of_nan(bounds):
 
     x = torch.tensor([-1.0, 0.0, 2.0])
     torch.testing.assert_close(lamina.compile(program)(x), program(x), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_spelled_out_sum_of_negative_zeros_is_positive(dtype):
+    def program(x):
+        return x.sum(2), x.sum(2).amax(1), x.mean(2).neg().amin(1)
+
+    x = torch.full((5, 7, 3), -0.0, dtype=dtype)
+    for got, expected in zip(lamina.compile(program)(x), program(x), strict=True):
+        assert torch.equal(got, expected)
+        assert torch.equal(got.signbit(), expected.signbit())

@@ -1,6 +1,6 @@
 """Spell out a reduction of few elements that feeds another reduction.
 
-    %0 = lamina.reduce add %x {dims = [2]} : 10x10x3        %0 = %x[.., 0] + %x[.., 1] + %x[.., 2]
+    %0 = lamina.reduce add %x {dims = [2]} : 10x10x3        %0 = 0.0 + %x[.., 0] + %x[.., 1] + %x[.., 2]
     %1 = lamina.reduce max %0 {dims = [1]}             =>   %1 = lamina.reduce max %0 {dims = [1]}
 
 A kernel reduces over one set of dimensions; so the inner reduction becomes elementwise, and one kernel
@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from itertools import product
 
-from lamina.ir.attributes import DenseElementsAttr, integers, plain
-from lamina.ir.core import Block, Builder, Operation, Value
+from lamina.ir.attributes import integers, plain
+from lamina.ir.core import Block, Builder, Operation
 from lamina.ir.ops import is_elementwise
 from lamina.ir.sizes import is_static
 from lamina.ir.types import TensorType, i1
 from lamina.passes.fusion.graph import is_view, kind_of, shape_of, tensor_type
+from lamina.passes.tensor.fold import make_splat
 from lamina.passes.tensor.reshape import reshape
+from lamina.passes.tensor.structure import reduce_over_ones
 
 MOST_ELEMENTS = 16
 """Reductions of more elements stay loops."""
@@ -42,7 +44,9 @@ def unroll_reductions(block: Block) -> None:
             continue
         count = reduced_count(operation)
         if count == 1:
-            operation.replace_with([_only_element(operation)])
+            only = reduce_over_ones(operation, Builder.before_op(operation))
+            assert only is not None
+            operation.replace_with([only])
         elif count <= MOST_ELEMENTS and _is_spelled_out(operation) and _feeds_reduction(operation):
             _unroll(operation)
 
@@ -54,15 +58,6 @@ def reduced_count(operation: Operation) -> int:
     for dim in plain(operation.attributes["dims"]):
         count *= shape[dim]
     return count
-
-
-def _only_element(operation: Operation) -> Value:
-    """A reduction over dimensions of size 1 gives the element itself; its position is 0."""
-    builder = Builder.before_op(operation)
-    if plain(operation.attributes["kind"]).startswith("arg"):
-        zero = {"value": DenseElementsAttr.splat(0, tensor_type(operation.result))}
-        return builder.value("arith.constant", (), operation.result.type, zero)
-    return reshape(builder, operation.operand(), shape_of(operation.result))
 
 
 def _is_spelled_out(operation: Operation) -> bool:
@@ -94,7 +89,8 @@ def _unroll(operation: Operation) -> None:
     shape, element = shape_of(source), tensor_type(source).element
     names = COMBINE[plain(operation.attributes["kind"])]
     name = names[0] if element.is_float else names[1]
-    total: Value | None = None
+    # A sum of floats starts at 0.0: where all elements are -0.0, it is 0.0.
+    total = make_splat(builder, 0.0, tensor_type(operation.result)) if name == "arith.addf" else None
     for place in product(*(range(shape[dim]) for dim in dims)):
         offsets = [place[dims.index(k)] if k in dims else 0 for k in range(len(shape))]
         sizes = [1 if k in dims else size for k, size in enumerate(shape)]
