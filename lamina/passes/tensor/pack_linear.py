@@ -150,7 +150,7 @@ medians in microseconds: aten.linear / addmm of a row-major in x out weight / on
     197 x  384 x 1536    1116 /    - /  840 /  821       256 x  13 x  512     72 /   64 /   66 /   59
     128 x  768 x 50257  49691 / 45139 / 44544 / 39945
 
-oneDNN's order would serve all numbers of rows. It is not used where they vary: sums over 2048 inputs had 2.3 times
-the error of eager's, which are MKL's (1.2e-6 and 5.2e-7 of the largest result, 100 rows x 2048 x 2048), at 0.67 (16 rows)
-to 0.90 (128 rows) of the time of a 768-3072-768 MLP.
+oneDNN's order would serve all numbers of rows. It is not used where they vary: sums over 2048 inputs had
+2.3 times the error of eager's, which are MKL's (1.2e-6 and 5.2e-7 of the largest result, 100 rows x 2048 x
+2048), at 0.67 (16 rows) to 0.90 (128 rows) of the time of a 768-3072-768 MLP.
 """
