@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,9 +47,10 @@ VALUES = {
 
 
 def overloads() -> Iterator[Any]:
-    """All overloads of all ATen operations."""
-    for name in dir(aten):
-        packet = getattr(aten, name)
+    """All overloads of all ATen operations; `dir` has only those that somebody asked for."""
+    names = filter(re.compile("aten::").match, torch._C._dispatch_get_all_op_names())
+    for name in sorted({name.removeprefix("aten::").partition(".")[0] for name in names}):
+        packet = getattr(aten, name, None)
         if isinstance(packet, torch._ops.OpOverloadPacket):
             yield from (getattr(packet, overload) for overload in packet.overloads())
 

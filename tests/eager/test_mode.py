@@ -20,8 +20,12 @@ from tests.eager.calls import make_call, overloads
 CALLS = 6
 MADE_OF_OTHERS = {"isfinite", "mvlgamma"}
 """Composites that are rules' business part by part."""
-STRICTER = {"hardtanh", "where", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__"}
-"""Fakes refuse a condition of another dtype than bool, bool shifts, bounds in the wrong order: such calls run eagerly."""
+STRICTER = {
+    "hardtanh", "where", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__", "log_softmax",
+}  # fmt: skip
+"""Fakes refuse a condition of another dtype than bool, bool shifts, bounds in the wrong order, the logarithm of no
+integers: such calls run eagerly.
+"""
 SIZES = {"binary_cross_entropy", "_native_batch_norm_legit"}
 """Whose kernel asks more, or less, of its arguments than its shape rule does."""
 
