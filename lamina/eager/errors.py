@@ -21,9 +21,10 @@ TRIED = frozenset(
     {
         "_log_softmax", "_softmax", "addbmm", "addmm", "addmv", "addr", "all", "amax", "amin", "aminmax",
         "any", "argmax", "argmin", "baddbmm", "binary_cross_entropy", "bmm", "cummax", "cummin", "cumprod",
-        "cumsum", "dot", "fill", "glu", "huber_loss", "linalg_vector_norm", "linear", "log_softmax",
-        "logcumsumexp", "logsumexp", "max", "mean", "min", "mm", "mse_loss", "mv", "norm", "prod", "rsub",
-        "smooth_l1_loss", "softmax", "sort", "std", "std_mean", "sum", "var", "var_mean", "vdot", "where",
+        "cumsum", "dot", "fill", "glu", "hardswish", "huber_loss", "leaky_relu", "linalg_vector_norm",
+        "linear", "log_softmax", "logcumsumexp", "logsumexp", "max", "mean", "min", "mm", "mse_loss", "mv",
+        "norm", "prod", "rsub", "smooth_l1_loss", "softmax", "sort", "std", "std_mean", "sum", "var",
+        "var_mean", "vdot", "where",
     }
 )  # fmt: skip
 """Reductions, scans, products: operations besides the elementwise ones that may run on other sizes."""

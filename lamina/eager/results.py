@@ -274,7 +274,7 @@ LIKE_FIRST = (
     "sort",
     "zeros_like",
 )
-CONTIGUOUS = ("masked_fill", "renorm", "tril", "triu")
+CONTIGUOUS = ("isin", "masked_fill", "renorm", "tril", "triu")
 LIKE_CHANNELS = (
     "_batch_norm_with_update",
     "_batch_norm_with_update_functional",

@@ -86,3 +86,21 @@ def test_an_int_that_varies_is_refused_as_one_that_does_not():
     for k in (2, 3, 4):
         with pytest.raises(RuntimeError, match="not implemented for 'Bool'"):
             compiled(x, k)
+
+
+def test_a_slope_that_does_not_fit():
+    x = torch.tensor([-1.0, 2.0])
+    compiled = lamina.compile(F.leaky_relu)
+    for slope in (0.3, 2.5, -1e39, 0.7, 1e39):
+        if abs(slope) > 1e38:
+            with pytest.raises(RuntimeError, match="cannot be converted"):
+                compiled(x, slope)
+        else:
+            torch.testing.assert_close(compiled(x, slope), F.leaky_relu(x, slope))
+
+
+def test_isin_of_transposed_memory():
+    x = torch.arange(12).reshape(3, 4).t()
+    program = lambda x: (torch.isin(x, 2), torch.isin(x, torch.tensor([2, 5])))  # noqa: E731
+    for got, expected in zip(lamina.compile(program)(x), program(x), strict=True):
+        assert torch.equal(got, expected) and got.stride() == expected.stride()
