@@ -141,12 +141,17 @@ class Site:
             except LaminaError as error:
                 self._refuse(kind, error)
                 return self.run_eagerly(*args, **kwargs), None
-            if entry.compiled is not None and self.settings.backend is None:
+            is_own = entry.compiled is not None and self.settings.backend is None
+            if is_own:
                 entry.captured.check_natively(make_check)
-                resident.give_back()
             self._put_in_front(entry, modules)
             self.takes_modules |= bool(modules)
-        return self._run(entry, entry.captured.fetch_inputs(args, kwargs), args, kwargs)
+        outcome = self._run(entry, entry.captured.fetch_inputs(args, kwargs), args, kwargs)
+        if is_own:
+            # What a first call alone needs goes too: libraries plan their work, weights are packed.
+            resident.note_use()
+            resident.give_back()
+        return outcome
 
     def _is_full(self, modules: tuple[int, ...]) -> bool:
         return len(self.variants.get(modules, ())) >= RECOMPILE_LIMIT or len(self.entries) >= ENTRY_LIMIT

@@ -13,6 +13,7 @@ library calls only: what runs once is not worth a kernel.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from lamina.ir.attributes import attribute, plain
@@ -38,7 +39,7 @@ def run(module: Operation, context: Context) -> None:
         return
     moved = _needed_by(wanted)
     sources = [argument for argument in main.body.arguments if argument.uses and _feeds(argument, moved)]
-    function = _make_function(main, sources, moved, wanted)
+    function = _make_function(main, sources, wanted)
     to_library(function)
     module.body.insert(function, main)
     _add_arguments(main, wanted)
@@ -103,17 +104,30 @@ def _needed_by(wanted: list[Value]) -> list[Operation]:
     return [] if block is None else [operation for operation in block if operation in found]
 
 
+def _largest_first(wanted: list[Value]) -> list[Operation]:
+    """The operations behind the wanted values, one value's after another's.
+
+    What one value leaves behind has room for what the smaller ones need on their way: memory is not cut into
+    pieces between the values that stay.
+    """
+    ordered = sorted(wanted, key=lambda value: -_count(value))
+    return list(dict.fromkeys(operation for value in ordered for operation in _needed_by([value])))
+
+
+def _count(value: Value) -> int:
+    assert isinstance(value.type, TensorType)
+    return math.prod(value.type.sizes)
+
+
 def _feeds(argument: Value, moved: list[Operation]) -> bool:
     inside = set(moved)
     return any(user in inside for user in argument.users)
 
 
-def _make_function(
-    main: Operation, sources: list[Any], moved: list[Operation], wanted: list[Value]
-) -> Operation:
+def _make_function(main: Operation, sources: list[Any], wanted: list[Value]) -> Operation:
     block = Block(argument.type for argument in sources)
     mapping: dict[Value, Value] = dict(zip(sources, block.arguments, strict=True))
-    for operation in moved:
+    for operation in _largest_first(wanted):
         block.append(operation.clone(mapping))
     Builder(block).op("func.return", [mapping[value] for value in wanted])
     type_ = FunctionType.get(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -90,6 +91,16 @@ def test_batch_norm_is_folded_and_images_lie_channels_last() -> None:
 def test_linear_is_packed(rows: int, bias: bool) -> None:
     module = check(nn.Linear(24, 40, bias=bias), [torch.randn(3, rows, 24)])
     assert library_calls(module) == ["mkl._mkl_linear.default"]
+
+
+def test_the_largest_weight_is_packed_first() -> None:
+    """What it leaves behind has room for what the smaller ones need on their way."""
+    module, _, _ = prepare(
+        nn.Sequential(nn.Linear(8, 16), nn.Linear(16, 64), nn.Linear(64, 4)), [torch.randn(6, 8)]
+    )
+    packings = [each for each in lookup(module, "prepare").body if "reorder" in each.name]
+    counts = [math.prod(each.operand().type.sizes) for each in packings]
+    assert counts == [1024, 256, 128]
 
 
 def test_one_row_stays() -> None:
