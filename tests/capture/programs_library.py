@@ -208,7 +208,49 @@ def sorting_with_keys():
     )
 
 
+def lengths_are_asked_for_where_c_code_does():
+    class Mapping(dict):
+        def __len__(self):
+            raise ValueError("asked")
+
+    def attempt(function):
+        try:
+            return function()
+        except ValueError as error:
+            return str(error)
+
+    full = Mapping(a=1)
+    return [
+        attempt(function)
+        for function in (
+            lambda: sum(Mapping()),
+            lambda: {0, *full},
+            lambda: list(full),
+            lambda: [*full],
+            lambda: any(full),
+            lambda: sorted(full),
+        )
+    ]
+
+
+def a_mapping_without_keys():
+    class Sequence:
+        def __getattr__(self, name):
+            raise AttributeError(name)
+
+        def __getitem__(self, index):
+            return index[0]
+
+    try:
+        {}.update(Sequence())
+    except TypeError as error:
+        return str(error), error.__context__
+    return None
+
+
 PROGRAMS = [
+    a_mapping_without_keys,
+    lengths_are_asked_for_where_c_code_does,
     matching,
     dataclasses_program,
     namedtuples_program,

@@ -11,7 +11,7 @@ from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.opcodes.attributes import NULL_ABOVE_CALLABLE
 from lamina.capture.values.attributes import find_in_type
-from lamina.capture.values.iteration import as_native_iterable, is_iterable, iterate, unpack
+from lamina.capture.values.iteration import as_native_iterable, is_iterable, iterate, take_all, unpack
 from lamina.capture.values.operators import step_through
 
 
@@ -103,7 +103,7 @@ def list_extend(machine: Any, frame: Frame, instruction: Instruction) -> int | N
 def set_update(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     iterable = frame.stack.pop()
     made = frame.stack[-instruction.arg]
-    items = list(as_native_iterable(machine.world, iterable))
+    items = take_all(machine.world, iterable)
     check_keys(machine, made, items)
     made.update(items)
     return None

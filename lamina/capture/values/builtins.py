@@ -265,6 +265,9 @@ def as_native_mapping(world: Any, value: Value) -> Value:
     try:
         keys = world.load_attribute(value, "keys")
     except AttributeError:
+        keys = MISSING
+    # Behind the handler: what the program raises from here on has no context.
+    if keys is MISSING:
         pairs = as_native_iterable(world, value)
         return pairs if pairs is value else [as_native_iterable(world, pair) for pair in pairs]
     names = operators.step_through(world, world.iterate(world.call(keys, (), {})))

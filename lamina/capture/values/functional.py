@@ -16,6 +16,7 @@ from lamina.capture.values.iteration import (
     as_native_callable,
     as_native_iterable,
     is_iterable,
+    take_all,
 )
 from lamina.capture.values.operators import compares_in_python, find_equal
 
@@ -157,7 +158,7 @@ def model_sum(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     total = arguments[1] if len(arguments) > 1 else keywords.get("start", 0)
     if isinstance(total, (str, bytes, bytearray)):
         return world.call_native(sum, arguments, keywords)
-    items = list(as_native_iterable(world, arguments[0]))
+    items = take_all(world, arguments[0])
     if all(type(item) in (int, float, bool, complex) for item in items):
         return world.call_native(sum, (items, total), {})
     for item in items:

@@ -168,6 +168,14 @@ def as_native_iterable(world: Any, iterable: Value) -> Value:
     return MachineIterator(world, iterator, iterable)
 
 
+def take_all(world: Any, iterable: Value) -> list[Value]:
+    """All that an iterable gives, whose length is not asked for: `list` would run its `__len__`."""
+    taken: list[Value] = []
+    for item in as_native_iterable(world, iterable):
+        taken.append(item)
+    return taken
+
+
 PYTHON_CALLABLES = (types.FunctionType, types.MethodType, types.GenericAlias, staticmethod)
 """Callables of C-level classes that run the program's code."""
 
