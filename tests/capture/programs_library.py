@@ -248,7 +248,31 @@ def a_mapping_without_keys():
     return None
 
 
+def a_generator_that_raises_its_end():
+    def ended():
+        yield
+
+    def failing():
+        try:
+            1 & {}
+        except TypeError:
+            generator = ended()
+            generator.close()
+            generator.send(None)
+        yield
+
+    try:
+        next(failing())
+    except RuntimeError as error:
+        chain = [error]
+        while chain[-1].__context__ is not None:
+            chain.append(chain[-1].__context__)
+        return [type(each).__name__ for each in chain], error.__cause__ is error.__context__
+    return None
+
+
 PROGRAMS = [
+    a_generator_that_raises_its_end,
     a_mapping_without_keys,
     lengths_are_asked_for_where_c_code_does,
     matching,

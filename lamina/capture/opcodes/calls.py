@@ -139,7 +139,7 @@ def replace_stop(flags: int, error: BaseException) -> BaseException:
     for stopping in (StopIteration, *((StopAsyncIteration,) if is_async_generator else ())):
         if isinstance(error, stopping):
             replaced = RuntimeError(f"{kind} raised {stopping.__name__}")
-            replaced.__cause__ = error
+            replaced.__cause__ = replaced.__context__ = error
             return replaced
     return error
 
