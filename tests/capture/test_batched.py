@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 
 import lamina
 from lamina.errors import Unsupported
+from tests.capture.as_it_is import run_as_it_is
 
 Program = Callable[..., Any]
 SCAN: Any = torch._higher_order_ops.associative_scan
@@ -96,10 +97,6 @@ def test_in_one_graph(program: Program, size: tuple[int, int]) -> None:
     for _ in range(2):
         torch.testing.assert_close(compiled(x, y), program(x, y), check_stride=True)
     assert lamina.counters()["graphs"] == 1
-
-
-def run_as_it_is(module: torch.fx.GraphModule, inputs: Any) -> Program:
-    return module
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)

@@ -14,6 +14,7 @@ import torch
 import lamina
 from lamina.driver import graph
 from lamina.errors import Unsupported
+from tests.capture.as_it_is import run_as_it_is
 
 Program = Callable[..., Any]
 
@@ -160,10 +161,6 @@ def test_sizes_that_vary(program: Program) -> None:
             torch.testing.assert_close(compiled(Forms, x, y), program(PlainForms, x, y))
     # Size 3, all from 2 up, 0.
     assert lamina.counters()["graphs"] == 3
-
-
-def run_as_it_is(module: torch.fx.GraphModule, inputs: Any) -> Program:
-    return module
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)
