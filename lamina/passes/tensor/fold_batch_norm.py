@@ -21,7 +21,7 @@ from lamina.ir.types import TensorType, f32, f64
 from lamina.passes.tensor.fold import make_splat, splat_constant
 from lamina.passes.tensor.library import call
 from lamina.passes.tensor.reshape import reshape, static_shape
-from lamina.passes.tensor.weights import main_function, weight_values
+from lamina.passes.tensor.weights import main_to_fold, weight_values
 
 NAME = "fold_batch_norm"
 CHANNEL_DIM = {"aten.convolution.default": 1, "aten.linear.default": -1}
@@ -30,8 +30,8 @@ STEPS = frozenset({"arith.mulf", "arith.divf", "arith.addf", "arith.subf"})
 
 def run(module: Operation, context: Context) -> None:
     """Fold in @main, where the weights are weights and nobody else uses the layer's result."""
-    function = main_function(module)
-    if function is None or not context.options.fold_weights:
+    function = main_to_fold(module, context)
+    if function is None:
         return
     weights = weight_values(function)
     for operation in function.body:

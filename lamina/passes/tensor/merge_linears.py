@@ -17,8 +17,8 @@ from lamina.ir.sizes import hint
 from lamina.ir.types import TensorType
 from lamina.passes.tensor.library import call
 from lamina.passes.tensor.pack_linear import FEWEST_ROWS, Product, find_product
-from lamina.passes.tensor.reshape import static_shape
-from lamina.passes.tensor.weights import main_function, weight_values
+from lamina.passes.tensor.reshape import extract_slice, static_shape
+from lamina.passes.tensor.weights import main_to_fold, weight_values
 
 NAME = "merge_linears"
 MOST_ROWS = 64
@@ -30,8 +30,8 @@ WIDEST = 4096
 
 def run(module: Operation, context: Context) -> None:
     """Join in @main the products of constant weights that have their input in common."""
-    function = main_function(module)
-    if function is None or not context.options.fold_weights:
+    function = main_to_fold(module, context)
+    if function is None:
         return
     weights = weight_values(function)
     siblings: dict[tuple[Value, bool, bool], list[Operation]] = {}
@@ -105,12 +105,7 @@ def _concat(builder: Builder, values: list[Value], dim: int) -> Value:
 
 def _slice(builder: Builder, whole: Value, start: int, width: int) -> Value:
     shape = (*static_shape(whole)[:-1], width)
-    attributes = {
-        "static_offsets": integers(*[0] * (len(shape) - 1), start),
-        "static_sizes": integers(*shape),
-        "static_strides": integers(*[1] * len(shape)),
-    }
-    return builder.value("tensor.extract_slice", [whole], _retyped(whole, shape), attributes)
+    return extract_slice(builder, whole, [*[0] * (len(shape) - 1), start], shape)
 
 
 def _retyped(value: Value, shape: tuple[int, ...]) -> TensorType:

@@ -19,7 +19,7 @@ from lamina.ir.sizes import hint
 from lamina.ir.types import TensorType, f32
 from lamina.passes.tensor.library import MKLDNN, call, channels_last_strides, libraries
 from lamina.passes.tensor.reshape import static_shape
-from lamina.passes.tensor.weights import main_function, weight_values
+from lamina.passes.tensor.weights import main_to_fold, weight_values
 
 NAME = "pack_convolution"
 CONVOLUTION = "aten.convolution.default"
@@ -33,8 +33,8 @@ LARGEST_SHARE_REGROUPED = 0.34
 
 def run(module: Operation, context: Context) -> None:
     """Pack in @main, every two-dimensional f32 convolution whose weights are weights."""
-    function = main_function(module)
-    if function is None or not context.options.fold_weights:
+    function = main_to_fold(module, context)
+    if function is None:
         return
     weights = weight_values(function)
     common = "no oneDNN" if MKLDNN not in libraries(context) else _training(function) or _regrouping(function)

@@ -21,7 +21,7 @@ from lamina.ir.sizes import hint, is_static
 from lamina.ir.types import TensorType, f32
 from lamina.passes.tensor.library import MKL, MKLDNN, call, libraries
 from lamina.passes.tensor.reshape import static_shape
-from lamina.passes.tensor.weights import main_function, weight_values
+from lamina.passes.tensor.weights import main_to_fold, weight_values
 
 NAME = "pack_linear"
 FEWEST_ROWS = 2
@@ -55,8 +55,8 @@ class Product:
 
 def run(module: Operation, context: Context) -> None:
     """Pack in @main, every product whose weight is a weight and for which packing pays."""
-    function = main_function(module)
-    if function is None or not context.options.fold_weights:
+    function = main_to_fold(module, context)
+    if function is None:
         return
     weights = weight_values(function)
     known = libraries(context)

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lamina.ir.attributes import integers
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.ops.aten import arguments
 from lamina.ir.passes import Context
 from lamina.ir.sizes import is_static
 from lamina.ir.types import TensorType, f32
 from lamina.passes.tensor.library import MKLDNN, call, call_for_several, libraries
-from lamina.passes.tensor.reshape import reshape, static_shape
-from lamina.passes.tensor.weights import main_function, weight_values
+from lamina.passes.tensor.reshape import extract_slice, reshape, static_shape
+from lamina.passes.tensor.twins import permute
+from lamina.passes.tensor.weights import main_to_fold, weight_values
 
 NAME = "pack_lstm"
 LSTM = "aten.lstm.input"
@@ -28,6 +28,8 @@ MODE = 2
 """What torch calls an LSTM among its recurrent networks."""
 WEIGHTS_A_LAYER = 4
 """Of input and state, and their biases; a projection would be a fifth."""
+TURNED = (1, 0, 2)
+"""Length first from batch first, and back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,8 @@ class Network:
 
 def run(module: Operation, context: Context) -> None:
     """Pack in @main, every f32 LSTM whose weights are weights."""
-    function = main_function(module)
-    if function is None or not context.options.fold_weights:
+    function = main_to_fold(module, context)
+    if function is None:
         return
     weights = weight_values(function)
     for operation in function.body:
@@ -97,7 +99,7 @@ def _refusal(network: Network, weights: set[Value]) -> str | None:
 
 def _pack(operation: Operation, network: Network) -> list[Value]:
     builder = Builder.before_op(operation)
-    x = _contiguous(builder, _turn(builder, network.x) if network.batch_first else network.x)
+    x = _contiguous(builder, permute(builder, network.x, TURNED) if network.batch_first else network.x)
     last: list[list[Value]] = [[], []]
     for layer in range(network.layers):
         outputs = []
@@ -111,7 +113,7 @@ def _pack(operation: Operation, network: Network) -> list[Value]:
         _stack(builder, states) if result.uses else states[0]
         for states, result in zip(last, operation.results[1:], strict=True)
     ]
-    return [_turn(builder, x) if network.batch_first else x, *stacked]
+    return [permute(builder, x, TURNED) if network.batch_first else x, *stacked]
 
 
 def _layer(builder: Builder, network: Network, x: Value, place: int) -> list[Value]:
@@ -150,13 +152,6 @@ def _tensor(value: Value) -> TensorType:
     return value.type
 
 
-def _turn(builder: Builder, value: Value) -> Value:
-    """Batch first from length first, and back."""
-    first, second, width = static_shape(value)
-    type_ = TensorType.get((second, first, width), f32)
-    return builder.value("lamina.permute", [value], type_, {"perm": integers(1, 0, 2)})
-
-
 def _contiguous(builder: Builder, value: Value) -> Value:
     """oneDNN reads its operands by address, as row-major memory."""
     keywords = {"memory_format": "torch.contiguous_format"}
@@ -166,13 +161,7 @@ def _contiguous(builder: Builder, value: Value) -> Value:
 def _slice(builder: Builder, states: Value, place: int) -> Value:
     """The state (batch, width) of one direction of one layer."""
     _, batch, width = static_shape(states)
-    attributes = {
-        "static_offsets": integers(place, 0, 0),
-        "static_sizes": integers(1, batch, width),
-        "static_strides": integers(1, 1, 1),
-    }
-    type_ = TensorType.get((1, batch, width), f32)
-    taken = builder.value("tensor.extract_slice", [states], type_, attributes)
+    taken = extract_slice(builder, states, (place, 0, 0), (1, batch, width))
     return _contiguous(builder, reshape(builder, taken, (batch, width)))
 
 

@@ -24,22 +24,22 @@ from lamina.ir.passes import Context
 from lamina.ir.size_names import names_in
 from lamina.ir.types import FunctionType, TensorType, numbers, row_major_strides
 from lamina.passes.tensor.to_library import can_run, to_library
-from lamina.passes.tensor.weights import VIEWS, main_function, weight_values
+from lamina.passes.tensor.weights import VIEWS, main_to_fold, weight_values
 
 NAME = "prepare"
 
 
 def run(module: Operation, context: Context) -> None:
     """Add @prepare and give @main its results, where there is work to move."""
-    main = main_function(module)
-    if main is None or not context.options.fold_weights or _has_prepare(module):
+    main = main_to_fold(module, context)
+    if main is None or _has_prepare(module):
         return
-    wanted = [value for value in _values_to_prepare(main) if all(map(can_run, _needed_by([value])))]
+    wanted = [value for value in _values_to_prepare(main) if all(map(can_run, _behind([value])))]
     if not wanted:
         return
     moved = _needed_by(wanted)
     sources = [argument for argument in main.body.arguments if argument.uses and _feeds(argument, moved)]
-    function = _make_function(main, sources, wanted)
+    function = _make_function(main, sources, _largest_first(moved, wanted), wanted)
     to_library(function)
     module.body.insert(function, main)
     _add_arguments(main, wanted)
@@ -91,8 +91,8 @@ def _below_views(value: Value) -> Value:
     return value
 
 
-def _needed_by(wanted: list[Value]) -> list[Operation]:
-    """The operations behind the wanted values, in program order."""
+def _behind(wanted: list[Value]) -> set[Operation]:
+    """The operations that the wanted values are computed by."""
     found: set[Operation] = set()
     pending = [value.defining_op for value in wanted]
     while pending:
@@ -100,18 +100,26 @@ def _needed_by(wanted: list[Value]) -> list[Operation]:
         if operation is not None and operation not in found:
             found.add(operation)
             pending.extend(value.defining_op for value in operation.operands)
+    return found
+
+
+def _needed_by(wanted: list[Value]) -> list[Operation]:
+    """The operations behind the wanted values, in program order."""
+    found = _behind(wanted)
     block = wanted[0].defining_op.parent if wanted[0].defining_op is not None else None
     return [] if block is None else [operation for operation in block if operation in found]
 
 
-def _largest_first(wanted: list[Value]) -> list[Operation]:
+def _largest_first(moved: list[Operation], wanted: list[Value]) -> list[Operation]:
     """The operations behind the wanted values, one value's after another's.
 
     What one value leaves behind has room for what the smaller ones need on their way: memory is not cut into
     pieces between the values that stay.
     """
+    place = {operation: k for k, operation in enumerate(moved)}
     ordered = sorted(wanted, key=lambda value: -_count(value))
-    return list(dict.fromkeys(operation for value in ordered for operation in _needed_by([value])))
+    chains = (sorted(_behind([value]), key=place.__getitem__) for value in ordered)
+    return list(dict.fromkeys(operation for chain in chains for operation in chain))
 
 
 def _count(value: Value) -> int:
@@ -124,10 +132,12 @@ def _feeds(argument: Value, moved: list[Operation]) -> bool:
     return any(user in inside for user in argument.users)
 
 
-def _make_function(main: Operation, sources: list[Any], wanted: list[Value]) -> Operation:
+def _make_function(
+    main: Operation, sources: list[Any], moved: list[Operation], wanted: list[Value]
+) -> Operation:
     block = Block(argument.type for argument in sources)
     mapping: dict[Value, Value] = dict(zip(sources, block.arguments, strict=True))
-    for operation in _largest_first(wanted):
+    for operation in moved:
         block.append(operation.clone(mapping))
     Builder(block).op("func.return", [mapping[value] for value in wanted])
     type_ = FunctionType.get(

@@ -19,6 +19,18 @@ def reshape(builder: Builder, value: Value, shape: Sequence[int]) -> Value:
     return value
 
 
+def extract_slice(builder: Builder, value: Value, offsets: Sequence[int], sizes: Sequence[int]) -> Value:
+    """The elements of `value` from `offsets` on, as many as `sizes` in each dimension."""
+    assert isinstance(value.type, TensorType)
+    attributes = {
+        "static_offsets": integers(*offsets),
+        "static_sizes": integers(*sizes),
+        "static_strides": integers(*[1] * len(sizes)),
+    }
+    type_ = TensorType.get(tuple(sizes), value.type.element)
+    return builder.value("tensor.extract_slice", [value], type_, attributes)
+
+
 def static_shape(value: Value) -> tuple[int, ...]:
     """The shape of a tensor value; ValueError when it is no tensor."""
     type_ = value.type

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lamina.ir.attributes import plain
 from lamina.ir.core import Block, Operation, Value
 from lamina.ir.ops import is_pure
+from lamina.ir.passes import Context
 from lamina.ir.size_names import names_in
 
 VIEWS = frozenset(
@@ -63,3 +64,8 @@ def main_function(module: Operation) -> Operation | None:
         if operation.name == "func.func" and plain(operation.attributes["sym_name"]) == "main":
             return operation if operation.region.blocks else None
     return None
+
+
+def main_to_fold(module: Operation, context: Context) -> Operation | None:
+    """`@main`, where what its weights alone decide may be done once: a condition of all passes on weights."""
+    return main_function(module) if context.options.fold_weights else None
