@@ -32,7 +32,7 @@ def note_pages() -> None:
 
 
 def note_use() -> None:
-    """LLVM's library has made or loaded code: the next `give_back` lets the pages that it took go."""
+    """A library has done what is done once, LLVM's or torch's: the next `give_back` lets its pages go."""
     global _was_used
     _was_used = True
 
