@@ -8,7 +8,6 @@ import functools
 import importlib.metadata
 import importlib.util
 import inspect
-import logging
 import re
 import types
 import typing
@@ -27,6 +26,7 @@ from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.custom_functions import model_apply
 from lamina.capture.values.higher_order import HIGHER_ORDER_MODELS
 from lamina.capture.values.legacy_constructors import LEGACY_MODELS
+from lamina.capture.values.logs import LOG_MODELS
 from lamina.capture.values.modes import MODE_MODELS
 from lamina.capture.values.sizes import NumberValue, is_unknown, kind_of
 from lamina.capture.values.subclasses import INTERCEPTION_MODELS, intercept
@@ -241,16 +241,6 @@ def model_print(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     stop("print", "something is printed", "print after the compiled call, or log it with the logging module")
 
 
-def model_log(name: str, level: int) -> Model:
-    method = getattr(logging.Logger, name)
-
-    def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        if arguments[0].isEnabledFor(level):
-            world.add_effect(method, arguments, keywords)
-
-    return model
-
-
 def forbid_torch(name: str) -> Model:
     def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
         stop("torch-function", f"{name} cannot be captured", "call it outside the compiled function")
@@ -335,6 +325,7 @@ def collect_models() -> dict[Any, Model]:
         **LEGACY_MODELS,
         **HIGHER_ORDER_MODELS,
         **CHECK_MODELS,
+        **LOG_MODELS,
         **MODE_MODELS,
         **INTERCEPTION_MODELS,
         **WARNING_MODELS,
@@ -345,8 +336,6 @@ def collect_models() -> dict[Any, Model]:
         id: model_id,
         torch.manual_seed: forbid_torch("torch.manual_seed"),
     }
-    for name, level in (("debug", 10), ("info", 20), ("warning", 30), ("error", 40), ("critical", 50)):
-        models[getattr(logging.Logger, name)] = model_log(name, level)
     return models
 
 

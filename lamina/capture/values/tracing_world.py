@@ -13,6 +13,7 @@ import torch
 
 from lamina.capture import class_guards
 from lamina.capture.guards import MODES
+from lamina.capture.machine.call_sites import call_later
 from lamina.capture.machine.signals import TracingStopped, Value, stop
 from lamina.capture.marks import find_original, is_disabled
 from lamina.capture.sources import Called, Field, Fixed
@@ -300,7 +301,7 @@ class TracingWorld(TracedAttributes):
                     f"{natives.describe_native(function)} gets a {type(value).__qualname__}",
                     "print numbers and texts only, or call it outside the compiled function",
                 )
-        self.effects.append((function, arguments, keywords))
+        self.effects.append((call_later(function, self.machine.frame), arguments, keywords))
 
     def finish_guards(self) -> None:
         """Guards that no module got a hook, and on the classes that were met."""
