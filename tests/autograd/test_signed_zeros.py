@@ -50,12 +50,25 @@ def test_a_bound_of_nan(bounds):
     torch.testing.assert_close(lamina.compile(program)(x), program(x), equal_nan=True)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_a_spelled_out_sum_of_negative_zeros_is_positive(dtype):
-    def program(x):
-        return x.sum(2), x.sum(2).amax(1), x.mean(2).neg().amin(1)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_sums_of_negative_zeros_alone_are_positive(dtype):
+    def program(x, y):
+        one = x[0, 0]
+        ones = x.sum(1), x.mean(1), x.nansum(1), x[:1].sum(), F.adaptive_avg_pool1d(x[None], 1)
+        constant = torch.full((2, 1), -0.0), torch.full((2, 2), -0.0), torch.tensor([[-0.0], [1.0]])
+        alone = one.sum(), one.mean(), one.nansum(), x.expand(3, 4).sum(1), *(c.sum(1) for c in constant)
+        # Sums that are spelled out in the kernel of another reduction.
+        return *ones, *alone, y.sum(2), y.sum(2).amax(1), y.mean(2).neg().amin(1)
 
-    x = torch.full((5, 7, 3), -0.0, dtype=dtype)
-    for got, expected in zip(lamina.compile(program)(x), program(x), strict=True):
+    x, y = torch.tensor([[-0.0], [1.0], [0.0]], dtype=dtype), torch.full((5, 7, 3), -0.0, dtype=dtype)
+    for got, expected in zip(lamina.compile(program)(x, y), program(x, y), strict=True):
         assert torch.equal(got, expected)
         assert torch.equal(got.signbit(), expected.signbit())
+
+
+def test_a_sum_of_ones_is_no_kernel_of_its_own():
+    x = torch.rand(64, 1)
+    compiled = lamina.compile(lambda x: ((x * 2).sum(1) - 1, x.abs().sum(1)))
+    before = lamina.counters()["kernels"]
+    compiled(x)
+    assert lamina.counters()["kernels"] == before + 1

@@ -261,10 +261,11 @@ class Emitter:
         return self.builder.value("lamina.iota", (), type_, {"dim": IntegerAttr(dim)})
 
     def reduce(self, kind: str, value: Value, dims: Sequence[int]) -> Value:
-        """Reduce over `dims`, which are dropped."""
+        """Reduce over `dims`, which are dropped. A sum starts at 0.0: that of -0.0 alone is 0.0."""
         dims = sorted(dims)
         if not dims and not kind.startswith("arg"):
-            return value
+            is_signed = kind == "add" and element(value).is_float
+            return self.add(value, self.like(value, 0.0)) if is_signed else value
         shape = tuple(n for k, n in enumerate(shape_of(value)) if k not in dims)
         scalar = types.i64 if kind.startswith("arg") else element(value)
         type_ = TensorType.get(shape, scalar)

@@ -75,7 +75,9 @@ def reduce_meaning(x: Array, *, kind: str, dims: list[int]) -> Array:
         return (np.argmax if kind == "argmax" else np.argmin)(x, axis=axes[0]).astype(np.int64)
     if kind in ("add", "mul"):
         wide = np.float64 if x.dtype.kind == "f" else x.dtype
-        return (np.sum if kind == "add" else np.prod)(x, axis=axes, dtype=wide).astype(x.dtype)
+        # NumPy's sum of -0.0 alone is -0.0 where it is not told to start at 0.
+        total = x.sum(axes, wide, initial=0) if kind == "add" else x.prod(axes, wide)
+        return total.astype(x.dtype)
     ufunc = {
         "max": np.maximum,
         "min": np.minimum,

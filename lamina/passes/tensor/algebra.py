@@ -75,6 +75,7 @@ def _boolean(before: str, after: str) -> Equation:
 
 FLOAT = (
     _float("addf(x, -0.0)", "x"),
+    *(_float(f"addf({x}, 0.0)", x) for x in ("addf(y, 0.0)", "mulf(y, y)", "absf(y)", "exp(y)")),
     _float("subf(x, 0.0)", "x"),
     _float("subf(-0.0, x)", "negf(x)"),
     _float("mulf(x, 1.0)", "x"),

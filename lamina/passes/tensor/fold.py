@@ -165,7 +165,8 @@ def _reduce_splat(kind: str, constant: DenseElementsAttr, type_: TensorType) -> 
     if kind != "add" or constant.type.element is i1:
         return None
     times = count // max(element_count(type_), 1)
-    wide = number.astype(np.float64) if constant.type.element.is_float else number
+    # 0.0 is where a sum of floats starts: -0.0 becomes 0.0.
+    wide = number.astype(np.float64) + 0.0 if constant.type.element.is_float else number
     return np.asarray(wide * np.asarray(times, wide.dtype)), True
 
 

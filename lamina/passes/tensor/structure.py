@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from lamina.ir.attributes import integers, plain
 from lamina.ir.core import Builder, Operation, Value
 from lamina.ir.ops import is_elementwise
-from lamina.ir.types import TensorType
+from lamina.ir.types import TensorType, i64
 from lamina.passes.tensor.fold import make_splat, splat_constant
 from lamina.passes.tensor.reshape import reshape, static_shape, steps
 
@@ -221,14 +221,20 @@ def drop_zero_pad(operation: Operation, builder: Builder) -> Value | None:
 
 
 def reduce_over_ones(operation: Operation, builder: Builder) -> Value | None:
-    """reduce x over dimensions of size 1 => reshape x (the position of a largest one is 0)"""
-    sizes, dims = static_shape(operation.operand()), _ints(operation, "dims")
-    if any(sizes[dim] != 1 for dim in dims):
+    """reduce x over dimensions of size 1 => reshape x
+
+    The position of a largest one is 0. A sum of floats is x + 0.0, which is 0.0 where x is -0.0.
+    """
+    value = operation.operand()
+    sizes, dims, type_ = static_shape(value), _ints(operation, "dims"), value.type
+    if any(sizes[dim] != 1 for dim in dims) or not isinstance(type_, TensorType):
         return None
-    if plain(operation.attributes["kind"]).startswith("arg"):
-        type_ = operation.result.type
-        return make_splat(builder, 0, type_) if isinstance(type_, TensorType) else None
-    return reshape(builder, operation.operand(), static_shape(operation.result))
+    kind = plain(operation.attributes["kind"])
+    if kind.startswith("arg"):
+        return make_splat(builder, 0, TensorType.get(static_shape(operation.result), i64))
+    if kind == "add" and type_.element.is_float:
+        value = builder.value("arith.addf", [value, make_splat(builder, 0.0, type_)], type_)
+    return reshape(builder, value, static_shape(operation.result))
 
 
 def merge_reductions(operation: Operation, builder: Builder) -> Value | None:
