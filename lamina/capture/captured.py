@@ -95,6 +95,11 @@ class Captured:
         """Whether the graph checks what it assumes of such sizes: then it writes to no input."""
         return any(node.meta.get("checks") for node in self.graph_module.graph.nodes)
 
+    @property
+    def has_history(self) -> bool:
+        """Whether eager would make tensors that autograd follows back to others."""
+        return any(node.meta.get("has_history") for node in self.graph_module.graph.nodes)
+
     def forget_examples(self) -> None:
         """Free the fake tensors of a graph that is compiled for good: calls need `match` and `finish`."""
         self.example_inputs = []

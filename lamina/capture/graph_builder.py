@@ -136,6 +136,8 @@ class GraphBuilder(NestedGraphs):
         result = self._run_fake(target, run, (), {})
         node = self.create_node("call_function", target, args, {})
         node.meta["example_value"] = result
+        taken = [each.meta.get("example_value") for each in node.all_input_nodes]
+        node.meta["has_history"] = torch.is_grad_enabled() and any(map(needs_gradient, taken))
         self.mode.reads_values |= target in CONTROL
         self.reads.note_result(node, self.mode)
         return tuple(
@@ -189,6 +191,8 @@ class GraphBuilder(NestedGraphs):
             return self._wrap_numbers(result, kind, target, args, kwargs)
         node = self.create_node(kind, target, args, kwargs)
         node.meta["example_value"] = result
+        if torch.is_grad_enabled() and holds_history(result):
+            node.meta["has_history"] = True
         self.reads.note_result(node, self.mode)
         wrapped = self._wrap(result, node)
         if self.mode.reads_values:
@@ -363,6 +367,17 @@ def holds_tensor(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         return True
     return isinstance(value, (tuple, list)) and any(holds_tensor(item) for item in value)
+
+
+def holds_history(result: Any) -> bool:
+    """Whether a result of a torch call contains a tensor that autograd follows back to others."""
+    if isinstance(result, (tuple, list)):
+        return any(map(holds_history, result))
+    return needs_gradient(result) and not result.is_leaf
+
+
+def needs_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
 
 
 def to_fake(value: Any) -> Any:

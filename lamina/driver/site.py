@@ -21,6 +21,7 @@ import torch
 from lamina.autograd.trace import needs_gradient
 from lamina.capture import Captured, ResumePoint
 from lamina.capture.dynamic import SizeHistory, remembering
+from lamina.capture.sources import Field
 from lamina.driver import graph as graphs
 from lamina.driver.earlier_results import earlier_results
 from lamina.driver.graph import Compiled
@@ -63,6 +64,8 @@ class Entry:
     compiled: Compiled | None
     reason: str = ""
     """Why this variant runs eagerly."""
+    leaves_gradients_out: bool = False
+    """Whether it takes tensors that need gradients where these are on, and makes none that do."""
 
 
 @dataclass(slots=True)
@@ -119,7 +122,11 @@ class Site:
             return self.run_eagerly(*args, **kwargs), None
         captured = entry.captured
         try:
-            outputs = compiled(inputs)
+            if entry.leaves_gradients_out:
+                with torch.no_grad():
+                    outputs = compiled(inputs)
+            else:
+                outputs = compiled(inputs)
         except RuntimeError:
             if not compiled.is_repeatable:
                 raise
@@ -143,6 +150,7 @@ class Site:
                 return self.run_eagerly(*args, **kwargs), None
             is_own = entry.compiled is not None and self.settings.backend is None
             if is_own:
+                entry.leaves_gradients_out = needs_gradient(entry.captured.fetch_inputs(args, kwargs))
                 entry.captured.check_natively(make_check)
             self._put_in_front(entry, modules)
             self.takes_modules |= bool(modules)
@@ -179,7 +187,7 @@ class Site:
                 run = self.settings.backend(torch.fx.GraphModule(graph_module, graph_module.graph), inputs)
                 compiled = Compiled(lambda values: list(run(*values)), is_repeatable=captured.is_checked)
                 return Entry(captured, compiled)
-            if needs_gradient(inputs):
+            if captured.has_history:
                 return Entry(captured, None, GRADIENT_REASON)
             try:
                 kinds = kinds_of(captured, inputs)
@@ -296,7 +304,9 @@ def kinds_of(captured: Captured, inputs: list[Any]) -> list[str]:
     kinds = []
     for source, value in zip(captured.sources, inputs, strict=True):
         lasting = "parameter" if isinstance(value, torch.nn.Parameter) else "buffer"
-        lasts = source.is_fixed and isinstance(value, torch.Tensor)
+        # A gradient is another one in each step.
+        is_gradient = isinstance(source, Field) and source.name == "grad"
+        lasts = source.is_fixed and isinstance(value, torch.Tensor) and not is_gradient
         kinds.append(lasting if lasts else "input")
     return kinds
 

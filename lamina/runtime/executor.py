@@ -20,7 +20,7 @@ import torch
 
 from lamina.errors import CompilerBug
 from lamina.ir.attributes import STORAGE, DenseElementsAttr, plain
-from lamina.ir.core import Operation, Value
+from lamina.ir.core import BlockArgument, Operation, Value
 from lamina.ir.ops.aten import arguments
 from lamina.ir.types import MemRefType, f64, static_sizes
 from lamina.runtime.devices.cpu import memory
@@ -114,6 +114,8 @@ class _Writer:
     places: dict[Value, _Place] = field(default_factory=dict)
     pointers: dict[Value, str] = field(default_factory=dict)
     fixed: set[Value] = field(default_factory=set)
+    written: dict[Value, None] = field(default_factory=dict)
+    """Inputs whose memory kernels write to."""
     counter: Any = field(default_factory=itertools.count)
 
     def source(self) -> str:
@@ -220,6 +222,10 @@ class _Writer:
                 continue
             pointer = self._pointer(place.root)
             self.lines.append(f"table[{slot}] = {pointer}" + (f" + {extra}" if extra else ""))
+        for value in operation.operands[len(operation.operands) - plain(operation.attributes["outputs"]) :]:
+            root = self.places[value].root
+            if isinstance(root, BlockArgument):
+                self.written[root] = None
         name = plain(operation.attributes["kernel"])
         kernel = self._name(f"{name}__", self.kernels[name])
         threads = plain(operation.attributes["threads"]) if "threads" in operation.attributes else "threads"
@@ -277,6 +283,10 @@ class _Writer:
             self.lines.append(f"del {', '.join(names)}")
 
     def _return(self, operation: Operation) -> None:
+        if self.written:
+            # Autograd, and copies made of weights, are to see that these have changed.
+            written = ", ".join(self.variables[root] for root in self.written)
+            self.lines.append(f"{self._name('increment', torch._C._increment_version)}([{written}])")
         self.lines.append(f"return [{', '.join(self._tensor(value) for value in operation.operands)}]")
 
 

@@ -28,6 +28,7 @@ from lamina.capture.values.higher_order import HIGHER_ORDER_MODELS
 from lamina.capture.values.legacy_constructors import LEGACY_MODELS
 from lamina.capture.values.logs import LOG_MODELS
 from lamina.capture.values.modes import MODE_MODELS
+from lamina.capture.values.profiling import PROFILING_MODELS
 from lamina.capture.values.sizes import NumberValue, is_unknown, kind_of
 from lamina.capture.values.subclasses import INTERCEPTION_MODELS, intercept
 from lamina.capture.values.tensor import READ_VALUES, REFUSED_METHODS, TensorValue
@@ -139,6 +140,7 @@ RUN_PLAINLY: tuple[Callable[..., Any], ...] = (
     typing.get_origin,
     typing.get_args,
     typing.get_type_hints,
+    typing._SpecialForm.__getitem__,
     importlib.util.find_spec,
     importlib.metadata.version,
 )
@@ -327,6 +329,7 @@ def collect_models() -> dict[Any, Model]:
         **CHECK_MODELS,
         **LOG_MODELS,
         **MODE_MODELS,
+        **PROFILING_MODELS,
         **INTERCEPTION_MODELS,
         **WARNING_MODELS,
         print: model_print,
