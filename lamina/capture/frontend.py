@@ -137,6 +137,24 @@ def trace(
     return capture(call_of(function, args, kwargs), args, kwargs, may_pause=not is_whole)
 
 
+def trace_given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Captured:
+    """Capture the call `args[0](*args[1:], **kwargs)` of a function that is another object in each call."""
+
+    def start(world: TracingWorld) -> Value:
+        bring = world.importer.bring
+        callee = bring(args[0], Argument(0, describe_callable(args[0])))
+        arguments = tuple(
+            bring(value, Argument(index + 1, f"argument {index}")) for index, value in enumerate(args[1:])
+        )
+        keywords = {name: bring(value, Argument(name)) for name, value in kwargs.items()}
+        return world.call(callee, arguments, keywords)
+
+    captured = capture(start, args, kwargs, may_pause=True)
+    if captured.pause is not None:
+        captured.pause = captured.pause.without_function()
+    return captured
+
+
 def trace_rest(point: ResumePoint, values: tuple[Any, ...]) -> Captured:
     """Capture how a paused frame goes on. Its values are the arguments of the segment."""
     return capture(rest_of(point, values), values, {}, may_pause=True)

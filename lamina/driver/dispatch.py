@@ -20,7 +20,16 @@ from typing import Any
 import torch
 
 from lamina.autograd.trace import needs_gradient
-from lamina.capture import CallerNeeded, ResumePoint, read_compiled_mark, run_rest, step, trace, trace_rest
+from lamina.capture import (
+    CallerNeeded,
+    ResumePoint,
+    read_compiled_mark,
+    run_rest,
+    step,
+    trace,
+    trace_given,
+    trace_rest,
+)
 from lamina.driver.exported import has_dynamic_sizes, is_exported, module_of
 from lamina.driver.nested import Nested
 from lamina.driver.site import Settings, Site, compile_or_replay
@@ -45,18 +54,22 @@ class State:
     places: dict[ResumePoint, Site] = field(default_factory=dict)
     code: types.CodeType | None = None
     """Of the function that calls this."""
+    given: str = ""
+    """The function's name, if it is another object of the same code in each call, which gets it first."""
 
     def __post_init__(self) -> None:
         original, fullgraph = self.original, self.settings.fullgraph
 
         def capture(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if self.given:
+                return trace_given(args, kwargs)
             return trace(original, args, kwargs, fullgraph=fullgraph)
 
         self.root = Site(self.name, self.settings, capture, original, original)
 
     @property
     def name(self) -> str:
-        return getattr(self.original, "__qualname__", type(self.original).__name__)
+        return self.given or getattr(self.original, "__qualname__", type(self.original).__name__)
 
     @property
     def sites(self) -> list[Site]:
@@ -95,16 +108,23 @@ class State:
         """What a broken frame calls: what can be compiled by itself is."""
         return self.nested.find(callee, self._make_nested)
 
-    def _make_nested(self, callee: Callable[..., Any]) -> State:
-        state = State(callee, self.settings, self.nested)
+    def _make_nested(self, callee: Callable[..., Any], is_given: bool) -> State:
+        # A function that is given is not held: it ends when the program lets go of it.
+        original = call_given if is_given else callee
+        given = callee.__qualname__ if is_given else ""
+        state = State(original, self.settings, self.nested, given=given)
 
         def run_eagerly(*args: Any, **kwargs: Any) -> Any:
             if any(getattr(failure, "code", "") == "caller-frame" for failure in state.root.failures):
                 raise CallerNeeded
-            return callee(*args, **kwargs)
+            return original(*args, **kwargs)
 
         state.root.run_eagerly = run_eagerly
         return state
+
+
+def call_given(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return function(*args, **kwargs)
 
 
 def dynamo_backend(graph: torch.fx.GraphModule, inputs: list[Any], **_: Any) -> Callable[..., Any]:

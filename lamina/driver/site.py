@@ -111,6 +111,16 @@ class Site:
         """All variants."""
         return [entry for alike in self.variants.values() for entry in alike]
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no further variant is made for calls without modules among their arguments."""
+        return self._is_full(())
+
+    def matches(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether there is a variant for a call without modules among its arguments."""
+        entries = self.variants.get((), ())
+        return any(entry.captured.match(args, kwargs) is not None for entry in entries)
+
     def _put_in_front(self, entry: Entry, modules: tuple[int, ...]) -> None:
         with self.lock:
             others = [each for each in self.variants.get(modules, ()) if each is not entry]

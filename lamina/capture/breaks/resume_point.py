@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -55,6 +55,12 @@ class ResumePoint:
                 yield f"local {name}"
         if self.is_handling:
             yield "the handled exception"
+
+    def without_function(self) -> ResumePoint:
+        """This point, of a function of the same code that holds nothing: no defaults, empty cells."""
+        code, names = self.function.__code__, self.function.__globals__
+        cells = tuple(types.CellType() for _ in code.co_freevars)
+        return replace(self, function=types.FunctionType(code, names, self.function.__name__, None, cells))
 
     def make_frame(self, values: Sequence[Value]) -> Frame:
         """The frame that stands here with these values."""
