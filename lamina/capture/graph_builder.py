@@ -22,7 +22,7 @@ from lamina.capture.fake import (
 )
 from lamina.capture.generated import Writer
 from lamina.capture.layouts import Leaf
-from lamina.capture.machine.signals import TracingStopped, stop
+from lamina.capture.machine.signals import MISSING, TracingStopped, stop
 from lamina.capture.nested_graphs import NestedGraphs
 from lamina.capture.noting_mode import NotingMode
 from lamina.capture.number_arguments import fix_floats, follows_floats, stand_in
@@ -30,6 +30,7 @@ from lamina.capture.packed_sequences import find_rule
 from lamina.capture.reads import Reads
 from lamina.capture.sources import Source
 from lamina.capture.symbols import Symbols
+from lamina.capture.tensor_factors import record_scaled
 from lamina.capture.values.computed import Computed
 from lamina.capture.values.sizes import NumberValue, PendingCall, SizeTuple, make_size
 from lamina.capture.values.tensor import TensorValue
@@ -152,6 +153,10 @@ class GraphBuilder(NestedGraphs):
 
     def call(self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record `target(*args, **kwargs)` and give its result."""
+        if kwargs:
+            scaled = record_scaled(self, getattr(target, "__name__", ""), args, kwargs)
+            if scaled is not MISSING:
+                return scaled
         return self._record("call_function", target, target, args, kwargs)
 
     def call_method(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -160,6 +165,10 @@ class GraphBuilder(NestedGraphs):
         if name == "new" and len(args) == 2 and type(args[1]) in (torch.Size, SizeTuple):
             # In a graph a torch.Size is a tuple, and `new` takes that for the numbers of the new tensor.
             name = "new_empty"
+        if kwargs:
+            scaled = record_scaled(self, name, args, kwargs)
+            if scaled is not MISSING:
+                return scaled
 
         def run(*fake_args: Any, **fake_kwargs: Any) -> Any:
             return getattr(fake_args[0], name)(*fake_args[1:], **fake_kwargs)

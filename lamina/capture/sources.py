@@ -144,11 +144,19 @@ class Item(Source):
         return writer.read(f"{writer.constant(self.reader.__getitem__)}({base}, {index})")
 
     def describe(self) -> str:
-        return f"{self.base.describe()}[{self.index!r}]"
+        shown = repr(self.index) if is_plain_index(self.index) else f"a {type(self.index).__qualname__}"
+        return f"{self.base.describe()}[{shown}]"
 
     @property
     def key(self) -> Any:
         return ("item", self.base.key, type(self.index), self.index)
+
+
+def is_plain_index(index: Any) -> bool:
+    """Whether the text of a key says which it is; that of a tensor would print its values."""
+    if isinstance(index, tuple):
+        return all(map(is_plain_index, index))
+    return isinstance(index, (int, float, complex, str, bytes, type, types.FunctionType, type(None)))
 
 
 @dataclass(frozen=True, slots=True)

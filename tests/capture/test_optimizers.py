@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-
 import pytest
 import torch
 
 import lamina
+from tests.capture.as_it_is import run_as_it_is
 
 SIZES = ((4, 3), (3,), ())
 
@@ -85,3 +85,63 @@ def test_autograd_sees_what_a_kernel_writes_in_place():
     assert weight._version == 1
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+OPTIMIZERS = {
+    "adadelta": (torch.optim.Adadelta, {"weight_decay": 0.1}),
+    "adagrad": (torch.optim.Adagrad, {"lr_decay": 0.5}),
+    "adam": (torch.optim.Adam, {"amsgrad": True, "maximize": True}),
+    "adam, capturable": (torch.optim.Adam, {"capturable": True}),
+    "adamax": (torch.optim.Adamax, {}),
+    "adamw": (torch.optim.AdamW, {}),
+    "asgd": (torch.optim.ASGD, {"t0": 2, "weight_decay": 0.1}),
+    "nadam": (torch.optim.NAdam, {"decoupled_weight_decay": True, "weight_decay": 0.1}),
+    "radam": (torch.optim.RAdam, {}),
+    "rmsprop": (torch.optim.RMSprop, {"centered": True, "momentum": 0.1}),
+    "rprop": (torch.optim.Rprop, {}),
+    "sgd": (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
+}
+
+
+def take_steps(kind, options, wrap, count=7):
+    """Parameters and state after some steps of two groups, of which one parameter has no gradient."""
+    parameters = make_parameters()
+    groups = [{"params": parameters[:2]}, {"params": parameters[2:], "lr": 0.05}]
+    optimizer = kind(groups, **options)
+    step = wrap(optimizer.step)
+    for number in range(count):
+        set_gradients(parameters, number)
+        parameters[1].grad = None
+        step()
+    return parameters, dict(optimizer.state), step
+
+
+@pytest.mark.parametrize("foreach", [False, True])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_is_one_graph(name, foreach):
+    kind, options = OPTIMIZERS[name]
+    # Eager refuses `capturable` on a CPU.
+    eager = {key: value for key, value in options.items() if key != "capturable"}
+    expected, states, _ = take_steps(kind, {**eager, "foreach": foreach}, lambda step: step)
+    lamina.reset()
+    actual, own_states, step = take_steps(
+        kind, {**options, "foreach": foreach}, lambda step: lamina.compile(step, backend=run_as_it_is)
+    )
+    counted = lamina.counters()
+    assert counted["breaks"] == 0 and counted["graphs"] <= 2
+    torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-6)
+    assert [each.keys() for each in own_states.values()] == [each.keys() for each in states.values()]
+    assert all(any(key is each for each in actual) for key in own_states)
+    for mine, theirs in zip(own_states.values(), states.values(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
+    step()
+    assert lamina.counters() == counted
+
+
+def test_state_of_a_step_in_kernels():
+    expected, states, _ = take_steps(torch.optim.Adam, {}, lambda step: step, count=3)
+    actual, own_states, step = take_steps(torch.optim.Adam, {}, lamina.compile, count=3)
+    torch.testing.assert_close(actual, expected)
+    torch.testing.assert_close(list(own_states.values()), list(states.values()))
+    report = lamina.explain(step).graphs[0]
+    assert report.eager_reason == "" and not report.externs

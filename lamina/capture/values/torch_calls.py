@@ -24,10 +24,12 @@ from lamina.capture.values.attributes import IMMUTABLE_TYPE
 from lamina.capture.values.checks import CHECK_MODELS
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.custom_functions import model_apply
+from lamina.capture.values.foreach import PREFIX, record_foreach
 from lamina.capture.values.higher_order import HIGHER_ORDER_MODELS
 from lamina.capture.values.legacy_constructors import LEGACY_MODELS
 from lamina.capture.values.logs import LOG_MODELS
 from lamina.capture.values.modes import MODE_MODELS
+from lamina.capture.values.optimizers import OPTIMIZER_MODELS
 from lamina.capture.values.profiling import PROFILING_MODELS
 from lamina.capture.values.sizes import NumberValue, is_unknown, kind_of
 from lamina.capture.values.subclasses import INTERCEPTION_MODELS, intercept
@@ -109,6 +111,10 @@ def record_leaf(world: Any, callee: Any, arguments: Arguments, keywords: Keyword
         if name in READ_VALUES:
             return arguments[0].read_values(name, arguments[1:])
         return world.builder.call_method(name, arguments, keywords)
+    if name.startswith(PREFIX):
+        result = record_foreach(world, name, arguments, keywords)
+        if result is not MISSING:
+            return result
     if callee is torch._native_multi_head_attention:
         return record_attention(world, callee, arguments, keywords)
     return world.builder.call(callee, arguments, keywords)
@@ -330,6 +336,7 @@ def collect_models() -> dict[Any, Model]:
         **LOG_MODELS,
         **MODE_MODELS,
         **PROFILING_MODELS,
+        **OPTIMIZER_MODELS,
         **INTERCEPTION_MODELS,
         **WARNING_MODELS,
         print: model_print,
