@@ -72,3 +72,16 @@ def test_a_sum_of_ones_is_no_kernel_of_its_own():
     before = lamina.counters()["kernels"]
     compiled(x)
     assert lamina.counters()["kernels"] == before + 1
+
+
+@pytest.mark.parametrize("has_weight", [False, True])
+def test_what_a_norm_without_a_bias_makes_of_negative_zeros(has_weight):
+    weight, average = torch.ones(8) if has_weight else None, torch.zeros(8)
+
+    def program(x):
+        norms = F.layer_norm(x, (8,), weight), F.rms_norm(x, (8,), weight), F.group_norm(x, 2, weight)
+        return *norms, F.batch_norm(x, average, average + 1, weight)
+
+    x = torch.full((4, 8), -0.0)
+    for got, expected in zip(lamina.compile(program)(x), program(x), strict=True):
+        assert torch.equal(got.signbit(), expected.signbit())

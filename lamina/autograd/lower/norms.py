@@ -62,7 +62,7 @@ def _layer_norm(e: Emitter, call: Call) -> Value | None:
 def _normalize(e: Emitter, x: Value, dims: list[int], eps: float) -> Value:
     shape = shape_of(x)
     kept = [k for k in range(len(shape)) if k not in dims]
-    centred, total = centred_squares(e, x, dims)
+    centred, total = centred_squares(e, x, mean(e, x, dims), dims)
     spread = e.div(total, e.like(total, math.prod(shape[dim] for dim in dims)))
     scale = e.op("math.rsqrt", e.add(spread, e.like(spread, eps)))
     return e.mul(centred, e.broadcast(scale, shape, kept))
@@ -71,13 +71,11 @@ def _normalize(e: Emitter, x: Value, dims: list[int], eps: float) -> Value:
 def _scale_and_shift(
     e: Emitter, x: Value, weight: Value | None, bias: Value | None, dims: list[int]
 ) -> Value:
-    """x * weight + bias, each spread over all dims but `dims`."""
+    """x * weight + bias, each spread over all dims but `dims`. No bias is 0.0: -0.0 becomes 0.0."""
     shape, scalar = shape_of(x), element(x)
     if weight is not None:
         x = e.mul(x, e.broadcast(e.cast(weight, scalar), shape, dims))
-    if bias is not None:
-        x = e.add(x, e.broadcast(e.cast(bias, scalar), shape, dims))
-    return x
+    return e.add(x, e.like(x, 0.0) if bias is None else e.broadcast(e.cast(bias, scalar), shape, dims))
 
 
 def _group_norm(e: Emitter, call: Call) -> Value | None:
@@ -88,7 +86,9 @@ def _group_norm(e: Emitter, call: Call) -> Value | None:
     # Pixels stay dimensions of their own, so that images may lie with their channels innermost.
     x = e.reshape(e.widen(value), (shape[0], groups, shape[1] // groups, *shape[2:]))
     x = e.reshape(_normalize(e, x, list(range(2, len(shape) + 1)), call["eps"]), shape)
-    return e.cast(_scale_and_shift(e, x, weight, bias, [1]), call.element)
+    if weight is not None or bias is not None:
+        x = _scale_and_shift(e, x, weight, bias, [1])
+    return e.cast(x, call.element)
 
 
 def _rms_norm(e: Emitter, call: Call) -> Value | None:
@@ -106,7 +106,9 @@ def _rms_norm(e: Emitter, call: Call) -> Value | None:
     power = mean(e, e.mul(x, x), dims)
     scale = e.op("math.rsqrt", e.add(power, e.like(power, eps)))
     x = e.mul(x, e.broadcast(scale, shape, kept))
-    return e.cast(_scale_and_shift(e, x, weight, None, dims), call.element)
+    if weight is not None:
+        x = e.mul(x, e.broadcast(e.cast(weight, element(x)), shape, dims))
+    return e.cast(x, call.element)
 
 
 EPSILON = {types.f64: 2.220446049250313e-16, types.f32: 1.1920928955078125e-07}
@@ -127,7 +129,7 @@ def _batch_norm(e: Emitter, call: Call) -> Value | None:
     if weight is not None:
         alpha = e.mul(alpha, e.cast(weight, scalar))
     shift = e.mul(average, alpha)
-    beta = e.op("arith.negf", shift) if bias is None else e.sub(e.cast(bias, scalar), shift)
+    beta = e.sub(e.like(shift, 0.0) if bias is None else e.cast(bias, scalar), shift)
     result = e.add(e.mul(x, e.broadcast(alpha, shape, [1])), e.broadcast(beta, shape, [1]))
     return e.cast(result, call.element)
 

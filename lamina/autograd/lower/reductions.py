@@ -1,6 +1,6 @@
 """Reductions: sums, extremes, positions, logic, moments.
 
-Half types are accumulated in f32, and the moments of f32 in f64.
+Half types are accumulated in f32, the moments of f32 and bf16 in f64.
 """
 
 from __future__ import annotations
@@ -90,18 +90,12 @@ def _logic(kind: str) -> Any:
     return lower
 
 
-def centred_squares(e: Emitter, value: Value, dims: list[int]) -> tuple[Value, Value]:
-    """value - mean over `dims`, and the sum over `dims` of its squares."""
+def centred_squares(e: Emitter, value: Value, average: Value, dims: list[int]) -> tuple[Value, Value]:
+    """value - average, the mean over `dims`, and the sum over `dims` of its squares."""
     shape = shape_of(value)
     kept = [k for k in range(len(shape)) if k not in dims]
-    distance = e.sub(value, e.broadcast(mean(e, value, dims), shape, kept))
+    distance = e.sub(value, e.broadcast(average, shape, kept))
     return distance, e.reduce("add", e.mul(distance, distance), dims)
-
-
-def variance(e: Emitter, value: Value, dims: list[int], correction: float) -> Value:
-    """The variance over `dims`, by the mean of squared distances from the mean."""
-    _, total = centred_squares(e, value, dims)
-    return e.div(total, e.like(total, _degrees(_count(shape_of(value), dims), correction)))
 
 
 def _degrees(count: Size, correction: float) -> Any:
@@ -120,20 +114,40 @@ def _correction(call: Call) -> float:
     return 1.0 if correction is None else float(correction)
 
 
-def _spread(e: Emitter, call: Call, is_deviation: bool) -> tuple[Value, Value] | None:
-    """Variance or deviation, and mean. As in eager's Welford pass f32 is accumulated in f64."""
+def _spread(e: Emitter, call: Call, average_of: Any, is_deviation: bool) -> tuple[Value, Value] | None:
+    """Variance or deviation, by the mean of squared distances from the mean, and mean.
+
+    As in eager's Welford pass f32 is accumulated in f64, and so is bf16, whose squares f32 may not hold.
+    """
     value = call["self"]
-    if not element(value).is_float or 0 in shape_of(value):
+    scalar = element(value)
+    if not scalar.is_float or 0 in shape_of(value):
         return None
-    value = e.cast(value, types.f64) if element(value) is types.f32 else e.widen(value)
+    value = e.cast(value, types.f64) if scalar in (types.f32, types.bf16) else e.widen(value)
     dims = reduced_dims(call.get("dim"), len(shape_of(value)))
-    spread = variance(e, value, dims, _correction(call))
-    return e.op("math.sqrt", spread) if is_deviation else spread, mean(e, value, dims)
+    average = average_of(e, value, dims)
+    _, total = centred_squares(e, value, average, dims)
+    spread = e.div(total, e.like(total, _degrees(_count(shape_of(value), dims), _correction(call))))
+    return e.op("math.sqrt", spread) if is_deviation else spread, average
+
+
+def _running_mean(e: Emitter, value: Value, dims: list[int]) -> Value:
+    """The mean as eager's Welford pass leaves it: nan after an infinity that is not the last element.
+
+    To an infinite mean the next element is at an infinite distance: inf + -inf.
+    """
+    shape = shape_of(value)
+    is_last = e.constant(True, shape, types.i1)
+    for dim in dims:
+        line = e.iota(dim, shape)
+        is_last = e.op("arith.andi", is_last, e.compare("oeq", line, e.like(line, shape[dim] - 1)))
+    zero_or_nan = e.select(is_last, e.like(value, 0.0), e.sub(value, value))
+    return mean(e, e.add(value, zero_or_nan), dims)
 
 
 def _variance(is_deviation: bool) -> Any:
     def lower(e: Emitter, call: Call) -> Value | None:
-        moments = _spread(e, call, is_deviation)
+        moments = _spread(e, call, mean, is_deviation)
         return None if moments is None else _finish(e, call, moments[0])
 
     return lower
@@ -143,7 +157,7 @@ def _moments(is_deviation: bool) -> Any:
     """(variance or deviation, mean)."""
 
     def lower(e: Emitter, call: Call) -> list[Value] | None:
-        moments = _spread(e, call, is_deviation)
+        moments = _spread(e, call, _running_mean, is_deviation)
         return None if moments is None else [_finish(e, call, moment) for moment in moments]
 
     return lower
