@@ -8,9 +8,9 @@
     program.copy(%1, %x)
 
 Legal when nothing reads the argument's old value after that operation. A kernel may read and write one
-buffer only when that is its one output, it reads each element where it writes it, and by then is done with
-all that depends on it, as pointwise kernels are and those that normalise rows. (An argument that is written
-shares memory with no other one: the trace refuses such calls.)
+buffer only when it reads each element where it writes it, and by then is done with all that depends on it, as
+pointwise kernels are, whatever else they write in the same loop, and those that normalise rows and write
+nothing else. (An argument that is written shares memory with no other one: the trace refuses such calls.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from lamina.ir.attributes import attribute, plain
 from lamina.ir.core import BlockArgument, Operation, Value, symbol_name
 from lamina.ir.facts import Definitions, reaching_definitions
-from lamina.ir.types import MemRefType
+from lamina.ir.types import MemRefType, TensorType
 from lamina.passes.program.to_program import buffer_root
 from lamina.passes.program.views import has_equal_strides
 
@@ -138,7 +138,9 @@ def can_write_over(launch: Operation, output: Value, old: Value, kernel: Operati
     read = [k for k, value in enumerate(launch.operands) if buffer_root(value) is old]
     if not read:
         return True
-    if plain(launch.attributes["outputs"]) != 1 or not _is_done_before_writing(kernel, output):
+    if plain(launch.attributes["outputs"]) != 1 and not _is_one_loop(kernel):
+        return False
+    if not _is_done_before_writing(kernel, output):
         return False
     for position in read:
         value = launch.operand(position)
@@ -147,6 +149,17 @@ def can_write_over(launch: Operation, output: Value, old: Value, kernel: Operati
         if any(user.name in MOVING for user in kernel.body.arguments[position].users):
             return False
     return True
+
+
+def _is_one_loop(kernel: Operation) -> bool:
+    """Whether all outputs are written in one loop, where an element is loaded before anything is stored.
+
+    Pointwise kernels have a loop for each shape among their outputs.
+    """
+    if plain(kernel.attributes["nests"]) != 1 or plain(kernel.attributes["reduced"]):
+        return False
+    results = [value.type for value in kernel.body.terminator.operands]
+    return len({type_.shape for type_ in results if isinstance(type_, TensorType)}) == 1
 
 
 def _is_done_before_writing(kernel: Operation, output: Value) -> bool:
