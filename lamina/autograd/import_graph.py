@@ -27,7 +27,7 @@ from lamina.errors import CompilerBug, Unsupported
 from lamina.ir.attributes import STORAGE, UNIT, DenseElementsAttr
 from lamina.ir.core import UNKNOWN, Block, Builder, Location, Operation, Region, Value, make_module
 from lamina.ir.sizes import SymbolicSize, UndecidedSize
-from lamina.ir.types import KERNEL_SCALARS, FunctionType, TensorType, Type, none
+from lamina.ir.types import KERNEL_SCALARS, FunctionType, TensorType, Type, f64, none
 
 Tensor = torch.Tensor
 MAY_ALIAS = frozenset(
@@ -38,6 +38,8 @@ MAY_ALIAS = frozenset(
     }
 )  # fmt: skip
 """Operators whose result may be a view of an operand, though not all of their schemas say so."""
+FLOAT_OPERATIONS = {"Add": "arith.addf", "Mul": "arith.mulf", "FloatTrueDiv": "arith.divf"}
+"""By the name of the class in sympy, or in torch's functions beside it."""
 
 
 def import_graph(traced: Traced) -> Operation:
@@ -168,12 +170,34 @@ class Importer:
         return self.open_number(number) if isinstance(number, torch.SymFloat) else self.sizes.read(number)
 
     def open_number(self, number: torch.SymFloat) -> OpenNumber:
-        """A float that varies, as a lowering takes it. Raises UndecidedSize for one computed of others."""
+        """A float that varies, or a sum or quotient of one and a constant, as a lowering takes it.
+
+        Raises UndecidedSize for what else is computed of such floats.
+        """
         found = self.sizes.find_number(number)
         if found is None:
-            raise UndecidedSize(f"{number} is computed from numbers that vary")
+            return self.computed_number(number)
         decided = Decided(found.name, found.hint, self.sizes.number_conditions)
         return OpenNumber(self.emitter, self.arguments[found.position], decided)
+
+    def computed_number(self, number: torch.SymFloat) -> OpenNumber:
+        """A sum, product or quotient of a float that varies and a constant, in f64 as Python has it."""
+        expression = number.node.expr
+        operation = FLOAT_OPERATIONS.get(type(expression).__name__)
+        if operation is None or len(expression.args) != 2:
+            raise UndecidedSize(f"{number} is computed from numbers that vary")
+        operands = [self.number_operand(each) for each in expression.args]
+        return OpenNumber(self.emitter, self.emitter.op(operation, *operands))
+
+    def number_operand(self, expression: Any) -> Value:
+        """A constant or a float that varies, or its negative, as f64 without dimensions."""
+        if expression.is_number:
+            return self.emitter.constant(float(expression), (), f64)
+        found = self.sizes.numbers.get(str(expression if expression.is_Symbol else -expression))
+        if found is None:
+            raise UndecidedSize(f"{expression} is computed from numbers that vary")
+        value = self.arguments[found.position]
+        return value if expression.is_Symbol else self.emitter.op("arith.negf", value)
 
     def is_kernel_node(self, node: fx.Node, fakes: list[Any]) -> bool:
         """Whether kernels have all of the node's element types."""
@@ -191,13 +215,9 @@ class Importer:
     def library_call(self, node: fx.Node) -> Any:
         """The node as a call of torch's own operator; a float that varies is an operand of f64.
 
-        Raises UndecidedSize for such a float in a tensor's place, where it has another weight than a tensor.
+        Raises UndecidedSize for such a float where no overload takes one.
         """
-        arguments = schema_of(node).arguments
-        named = {each.name: value for each, value in zip(arguments, node.args, strict=False)} | node.kwargs
-        for each in arguments:
-            if isinstance(named.get(each.name), torch.SymFloat) and "number" not in str(each.real_type):
-                raise UndecidedSize(f"{node.target} takes a number that varies for a tensor")
+        callee = overload_for_numbers(node)
         operands: list[Value] = []
 
         def encode(value: Any) -> Any:
@@ -231,7 +251,7 @@ class Importer:
         if not isinstance(fake, Tensor) and (len(present) == 1 or len(present) < len(fakes)):
             attributes["returned"] = [isinstance(item, Tensor) for item in fakes]
         call = self.builder.op(
-            str(node.target), operands, [ir_type(item, self.sizes) for item in present], attributes
+            str(callee), operands, [ir_type(item, self.sizes) for item in present], attributes
         )
         if isinstance(fake, Tensor):
             return call.results[0]
@@ -252,6 +272,24 @@ class Importer:
 def schema_of(node: fx.Node) -> Any:
     """The schema of a node's operator."""
     return node.target._schema  # type: ignore[union-attr]
+
+
+def overload_for_numbers(node: fx.Node) -> Any:
+    """The node's operator, or its overload that takes for `other` the float that varies.
+
+    In a tensor's place such a float would have another weight. Raises UndecidedSize where there is none.
+    """
+    arguments = schema_of(node).arguments
+    named = {each.name: value for each, value in zip(arguments, node.args, strict=False)} | node.kwargs
+    callee: Any = node.target
+    for each in arguments:
+        kind = str(each.real_type)
+        if not isinstance(named.get(each.name), torch.SymFloat) or "number" in kind or "float" in kind:
+            continue
+        if each.name != "other" or "Scalar" not in callee.overloadpacket.overloads():
+            raise UndecidedSize(f"{callee} takes a number that varies for a tensor")
+        callee = callee.overloadpacket.Scalar
+    return callee
 
 
 def encode_constant(value: Any) -> Any:

@@ -18,7 +18,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from lamina.autograd.doubles import find_double, put_back
+from lamina.autograd.doubles import find_doubles, put_back, replace_doubles
 from lamina.autograd.fake import below_autograd, fake_mode_of, to_fakes
 from lamina.autograd.outputs import (
     ConstantOutput,
@@ -152,17 +152,15 @@ def _run(graph_module: fx.GraphModule, recorder: Recorder, fakes: list[Any], siz
 def _call_open(
     graph_module: fx.GraphModule, node: fx.Node, recorder: Recorder, args: Any, kwargs: Any, sizes: OpenSizes
 ) -> Any:
-    """A call that may take a float that varies for a C double."""
+    """A call that may take floats that vary for C doubles."""
     name = str(getattr(node.target, "__name__", node.target))
-    number = find_double(name, args, kwargs, sizes) if sizes.numbers else None
-    if number is None:
+    doubles = find_doubles(name, args, kwargs, sizes) if sizes.numbers else {}
+    if not doubles:
         return _call(graph_module, node, recorder, args, kwargs)
-    args, kwargs = fx.node.map_aggregate(
-        (args, kwargs), lambda value: number.hint if isinstance(value, torch.SymFloat) else value
-    )
+    given, named = replace_doubles(doubles, (args, kwargs))
     last = next(iter(reversed(recorder.graph.nodes)))
-    result = _call(graph_module, node, recorder, args, kwargs)
-    put_back(recorder.graph, last, name, number)
+    result = _call(graph_module, node, recorder, given, named)
+    put_back(recorder.graph, last, name, (*args, *kwargs.values()), doubles)
     return result
 
 

@@ -94,7 +94,8 @@ def convert(name: str, position: int | str, value: Any) -> Any:
 
 def takes_number(name: str, position: int | str) -> bool:
     """Whether an operation takes a Python number there: an operand in its place holds one."""
-    return "number" in _argument_type(name, position)
+    kind = _argument_type(name, position)
+    return "number" in kind or "float" in kind
 
 
 def _argument_type(name: str, position: int | str) -> str:

@@ -55,16 +55,55 @@ ONE_FOR_ALL = {
     "losses": lambda x, k: F.smooth_l1_loss(x, Y, beta=k) + F.huber_loss(x, Y, delta=k),
     "library calls": lambda x, k: (torch.addmm(x[:, :5], x, W, alpha=k), torch._foreach_mul([x, Y], k)),
 }
-BY_ITSELF = {
-    "unsigned integers": lambda x, k: x.abs().to(torch.uint8) * k,
-    "half": lambda x, k: x.half().clamp(max=k) + x.half() * k,
-    "complex": lambda x, k: torch.complex(x, Y) * k,
-    "exact": lambda x, k: F.dropout(x, k / 10, training=True) * 0,
-    "two at once": lambda x, k: F.batch_norm(
+COMPLEX = torch.complex(X, Y)
+LABELS = torch.tensor([1, 4, 0])
+ONE_FOR_ALL |= {
+    "pad": lambda x, k: (
+        F.pad(x, (1, 2), value=k),
+        F.pad(x + 1, (0, 0, 2, 0), value=-k),
+        torch.softmax(F.pad(x, (1, 1), value=k), -1),
+    ),
+    "norms of an order": lambda x, k: (
+        torch.norm(x, k + 2.1),
+        F.normalize(x, k + 2.1),
+        torch.linalg.vector_norm(x, k + 2.1, 1),
+        torch.dist(x, Y, k + 2.1),
+    ),
+    "scale of attention": lambda x, k: F.scaled_dot_product_attention(x[None], x[None], x[None], scale=k),
+    "smoothed labels": lambda x, k: F.cross_entropy(x, LABELS, label_smoothing=k / 2),
+    "what stands for nan": lambda x, k: torch.nan_to_num(1 / x.round(), k, 2 * k, -k),
+    "logit": lambda x, k: torch.logit(x.sigmoid(), k / 4),
+    "margins": lambda x, k: (
+        F.margin_ranking_loss(x, Y, torch.sign(x), margin=k),
+        F.hinge_embedding_loss(x, torch.sign(Y), margin=k),
+        F.cosine_embedding_loss(x, Y, LABELS.sign(), margin=k / 2),
+        F.triplet_margin_loss(x, Y, x + Y, margin=k),
+        F.multi_margin_loss(x, LABELS, margin=k),
+    ),
+    "distances": lambda x, k: (
+        F.pairwise_distance(x, Y, eps=k),
+        F.cosine_similarity(x, Y, eps=k),
+        torch.cdist(x, Y, p=k + 2.1),
+        torch.isclose(x, Y, k, k / 2),
+    ),
+    "norms in training": lambda x, k: F.batch_norm(
         x, Y[0].clone(), Y[1].abs(), training=True, momentum=k / 9, eps=k
     ),
+    "unsigned integers": lambda x, k: x.abs().to(torch.uint8) * k,
+    "f16": lambda x, k: (x.half().clamp(max=k), x.half() * k, x.half() - k, F.leaky_relu(x.half(), k)),
+    "complex": lambda x, k: (COMPLEX * k, k * COMPLEX, COMPLEX - k, COMPLEX / k),
+    "into a place": lambda x, k: (
+        x.scatter(0, LABELS[2:, None], k),
+        x.clone().fill_diagonal_(k),
+        x.renorm(2, 0, abs(k)),
+    ),
 }
-"""Where a number needs to be known there is a program for each."""
+RANDOM = {
+    "dropout": lambda x, k: F.dropout(x, k, training=True),
+    "dropout in place": lambda x, k: F.dropout(x.clone(), k, training=True, inplace=True),
+    "channels": lambda x, k: F.dropout1d(x.expand(2, 3, 10), k, training=True),
+    "bernoulli": lambda x, k: x.clone().bernoulli_(k) + torch.bernoulli(x, k),
+}
 CHECKED_BY_EAGER = {
     "celu": (lambda x, k: F.celu(x, k), 0.0),
     "celu of a tiny number": (lambda x, k: F.celu(x, k), 1e-40),
@@ -96,11 +135,21 @@ def test_one_program(name):
     assert counts[1] == counts[-1]
 
 
-@pytest.mark.parametrize("name", BY_ITSELF)
-def test_a_program_each(name):
-    fast = lamina.compile(BY_ITSELF[name])
-    for number in ORDINARY:
-        check(fast, BY_ITSELF[name], number)
+@pytest.mark.parametrize("name", RANDOM)
+def test_one_program_for_all_shares(name):
+    program = RANDOM[name]
+    lamina.reset()
+    fast = lamina.compile(program)
+    for number in (0.3, 0.45, 0.7, 0.0, 0.45, 1.0, 0.6):
+        torch.manual_seed(0)
+        expected = program(X, number)
+        torch.manual_seed(0)
+        torch.testing.assert_close(fast(X, number), expected)
+    assert lamina.counters()["graphs"] == 4
+    with pytest.raises(Exception) as refused:
+        program(X, 1.5)
+    with pytest.raises(refused.type, match=re.escape(str(refused.value))):
+        fast(X, 1.5)
 
 
 @pytest.mark.parametrize("name", ONE_FOR_ALL)

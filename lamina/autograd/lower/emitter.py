@@ -83,7 +83,7 @@ class Emitter:
         Raises UndecidedSize for integers of such a number: eager refuses some.
         """
         if isinstance(number, OpenNumber):
-            if not scalar.is_float or scalar is types.f16:
+            if not scalar.is_float:
                 raise UndecidedSize(f"a number that varies is needed in {scalar}")
             return self.broadcast(self.cast(number.value, scalar), shape)
         if isinstance(number, SymbolicSize):

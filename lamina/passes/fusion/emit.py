@@ -154,7 +154,7 @@ class PartEmitter:
     def _find_argument(self, node: Node, read: Read) -> None:
         if node.kind == "index" and read.position == 0:
             source, map_ = self.stored(read.value), None
-        elif node.kind in ("pad", "reverse"):
+        elif node.kind in ("pad", "reverse") and read.position == 0:
             source, map_ = self.stored(read.value), node.map
         else:
             pulled = self.graph.pull(read)
@@ -350,20 +350,10 @@ class PartEmitter:
             [_entry(plain(old[side]), owner.get(atom)) for atom in atoms] for side in ("low", "high")
         )
         type_ = TensorType.get(space.sizes(argument.dims), tensor_type(argument.inner).element)
-        filling = self._pad_value(node, type_, body)
+        filling = self._operand(node, 1, space, (), body)
         attributes = {"low": integers(*low), "high": integers(*high)}
         value = body.value("lamina.pad", (argument.inner, filling), type_, attributes)
         return self._broadcast(value, argument.dims, space, wanted, body)
-
-    def _pad_value(self, node: Node, type_: TensorType, body: Body) -> Value:
-        root = root_of(node.operation.operand(1))
-        if is_splat(root):
-            dense = root.defining_op.attributes["value"]  # type: ignore[union-attr]
-            assert isinstance(dense, DenseElementsAttr)
-            return self._constant(dense.splat_value(), TensorType.get((), type_.element), body)
-        argument = self.of_read[node, 1]
-        assert argument.inner is not None
-        return argument.inner
 
 
 def _entry(amounts: list[int], dim: int | None) -> int:

@@ -132,7 +132,9 @@ class Node:
             return self.operand_map
         if self.kind == "index":
             return _index_map(self, read.position)
-        return None if self.kind in ("pad", "reverse") else self.map
+        if self.kind in ("pad", "reverse"):
+            return None if read.must_be_stored else ()
+        return self.map
 
 
 def _index_map(node: Node, position: int) -> Map | None:
@@ -197,8 +199,8 @@ class Graph:
         self._add_read(node, piece, value)
 
     def _add_read(self, node: Node, position: int, value: Value) -> None:
-        is_stored = node.kind in ("pad", "reverse") or (node.kind == "index" and position == 0)
-        if is_splat(root_of(value)) and not (is_stored and position == 0):
+        is_stored = node.kind in ("pad", "reverse", "index") and position == 0
+        if is_splat(root_of(value)) and not is_stored:
             return
         chain: list[Operation] = []
         base = value
