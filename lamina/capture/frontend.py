@@ -21,7 +21,7 @@ from lamina.capture.guards import ARGUMENTS
 from lamina.capture.machine.code import CO_SUSPENDS
 from lamina.capture.machine.generators import GeneratorValue
 from lamina.capture.machine.loop import Machine
-from lamina.capture.machine.signals import TracingPaused, TracingStopped, Value, stop
+from lamina.capture.machine.signals import TracingFailed, TracingPaused, TracingStopped, Value, stop
 from lamina.capture.opcodes.table import HANDLERS
 from lamina.capture.rebuild import Rebuilder
 from lamina.capture.side_effects import SideEffects, collect_side_effects
@@ -29,7 +29,7 @@ from lamina.capture.sources import Argument, Fixed
 from lamina.capture.tensor_guards import has_shared_storage, share_memory
 from lamina.capture.values.tracing_world import TracingWorld
 from lamina.eager.logs import quiet_fakes
-from lamina.errors import Unsupported
+from lamina.errors import CompilerBug, Unsupported
 
 RECURSION_LIMIT = 20_000
 BREAK_ATTEMPTS = 6
@@ -60,13 +60,13 @@ class Attempt:
     rebuilder: Rebuilder | None = None
 
     def run(self, pause_at: int = -1) -> Captured:
-        """Raises TracingStopped for what cannot be captured."""
+        """Raises TracingStopped for what cannot be captured, CompilerBug where the machine itself fails."""
         self.machine = Machine(HANDLERS, self.world, trail=[])
         self.machine.pause_at = pause_at
         self.world.builder.reads.refused = self.refused
         self.world.importer.walks.alone = self.alone
         point = None
-        with preserve_modes(self.world), quiet_fakes(), deep_recursion:
+        with telling_failures(), preserve_modes(self.world), quiet_fakes(), deep_recursion:
             self.world.start_guards()
             try:
                 result = run_program(self.world, self.start)
@@ -255,6 +255,7 @@ def run_program(world: TracingWorld, start: Start) -> Value:
         raise
     except BaseException as error:
         raised = error
+    world.check_origin(raised)
     reason = Unsupported(
         "raises",
         f"the call raises {type(raised).__name__}: {raised}",
@@ -269,6 +270,16 @@ def describe_callable(function: Any) -> str:
     if isinstance(function, torch.nn.Module):
         return "self"
     return getattr(function, "__qualname__", None) or type(function).__qualname__
+
+
+@contextlib.contextmanager
+def telling_failures() -> Iterator[None]:
+    """A failure of the machine's own code is a CompilerBug at the user's line."""
+    try:
+        yield
+    except TracingFailed as failed:
+        message, location = failed.error.message, failed.error.location
+        raise CompilerBug(message, location=location, stage="capture") from failed.failure
 
 
 @contextlib.contextmanager

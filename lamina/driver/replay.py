@@ -25,14 +25,16 @@ def write_replay(
     name = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:16]
     folder = options.replay_path() / name
     stage = getattr(error, "stage", "") or "compile"
+    location = error.location if isinstance(error, CompilerBug) else None
+    told = error.message if isinstance(error, CompilerBug) else f"{type(error).__name__}: {error}"
     command = f"{sys.executable} -m lamina opt {folder}/before.mlir" if "before" in texts else ""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
     except OSError as problem:
-        return CompilerBug(f"{type(error).__name__}: {error} (no replay folder: {problem})", stage=stage)
-    message = (
-        f"compiling failed with {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        return CompilerBug(f"{told} (no replay folder: {problem})", stage=stage, location=location)
+    message = f"compiling failed with {told.splitlines()[0]}"
+    return CompilerBug(
+        message, stage=stage, location=location, replay_folder=str(folder), replay_command=command
     )
-    return CompilerBug(message, stage=stage, replay_folder=str(folder), replay_command=command)

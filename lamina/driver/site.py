@@ -231,7 +231,7 @@ class Site:
         self.failures.append(error)
         if isinstance(error, Unsupported) and error.code in USERS_ERRORS:
             return
-        if isinstance(error, UserError) or (self.settings.fullgraph and isinstance(error, Unsupported)):
+        if isinstance(error, UserError) or self.settings.fullgraph:
             raise error
         if isinstance(error, Unsupported):
             counters.breaks += 1
@@ -259,6 +259,8 @@ def capture_or_replay(
     """Capture a call; a failure of ours becomes a CompilerBug that names a replay folder."""
     try:
         return trace_with_history(history, capture, args, kwargs)
+    except CompilerBug as bug:
+        raise write_replay(bug, None, {}, options) from bug
     except LaminaError:
         raise
     except Exception as error:

@@ -12,7 +12,7 @@ import lamina
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "capture.md").read_text(encoding="utf-8")
-EAGER_CODES = {"raises"}
+EAGER_CODES = {"raises", "failure"}
 
 
 def codes_in_sources() -> set[str]:

@@ -57,9 +57,16 @@ def load(text):
     return names["program"]
 
 
+ADDRESSES = re.compile(
+    r"(?<=0x)[0-9a-fA-F]+|[0-9a-f]{8,}(?=x0)"
+    r"|(?<='0', 'x')(?:, '[0-9a-f]'){8,}|(?:'[0-9a-f]', ){8,}(?='x', '0')"
+)
+"""Of objects, also turned around, also as a list of characters."""
+
+
 def clean(text):
-    """Text without addresses; a program may have turned one around."""
-    return re.sub(r"[0-9a-f]{8,}x0", "x0", re.sub(r"0x[0-9a-fA-F]+", "0x", text))
+    """Text without addresses."""
+    return ADDRESSES.sub("", text)
 
 
 def observe(run):

@@ -46,6 +46,9 @@ class NativeWorld(World):
     def __init__(self, find_callee: FindCallee) -> None:
         self.find_callee = find_callee
 
+    def check_origin(self, error: BaseException) -> None:
+        """All that is done is the program's."""
+
     def load_attribute(self, owner: Value, name: str) -> Value:
         return getattr(owner, name)
 

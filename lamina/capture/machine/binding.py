@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 
+from lamina.capture.machine.origins import call_natively
 from lamina.capture.machine.signals import UNBOUND, Value
 
 CO_VARARGS = 0x04
@@ -44,7 +45,7 @@ def raise_binding_error(
     stub = types.FunctionType(signature, {}, function.__name__, defaults or None)
     stub.__qualname__ = function.__qualname__
     stub.__kwdefaults__ = keyword_defaults or None
-    stub(*arguments, **keywords)
+    call_natively(stub, *arguments, **keywords)
 
 
 def bind_arguments(

@@ -6,7 +6,6 @@ asked of a `World`; everything here is plain Python semantics.
 
 from __future__ import annotations
 
-import sys
 import types
 from typing import Any
 
@@ -22,7 +21,8 @@ from lamina.capture.machine.code import (
 from lamina.capture.machine.coroutines import AsyncGeneratorValue, CoroutineValue
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.generators import GeneratorValue, SuspendedFrame
-from lamina.capture.machine.signals import RETURNED, TracingPaused, TracingStopped, Value, stop
+from lamina.capture.machine.origins import make_traceback
+from lamina.capture.machine.signals import RETURNED, TracingFailed, TracingPaused, TracingStopped, Value, stop
 
 DEEPEST = 900
 """Nested frames: near the interpreter's usual limit, where a RecursionError depends on what lies above."""
@@ -36,14 +36,6 @@ def decode_cached(code: types.CodeType, handlers: dict[str, Handler]) -> Decoded
     if found is None:
         found = _decoded[id(code)] = decode(code, handlers)
     return found
-
-
-def make_traceback() -> types.TracebackType:
-    """A traceback without the machine's frames: they would keep what the program has let go of."""
-    return types.TracebackType(None, NO_FRAME, 0, 1)
-
-
-NO_FRAME = sys._getframe()
 
 
 class Machine:
@@ -123,7 +115,12 @@ class Machine:
                     raised = error
                 # Outside the handler: what runs next must not get our error as its implicit context.
                 try:
+                    if raised is not self.settled:
+                        self.world.check_origin(raised)
                     self.unwind(frame, raised)
+                except TracingFailed as failed:
+                    self._place(failed)
+                    raise
                 finally:
                     del raised
         finally:

@@ -41,6 +41,17 @@ class TracingStopped(BaseException):
         self.error = error
 
 
+class TracingFailed(TracingStopped):
+    """A failure of our own while a program was traced: no error of the program, and no break.
+
+    failure: what was raised.
+    """
+
+    def __init__(self, failure: BaseException) -> None:
+        super().__init__(Unsupported("failure", f"{type(failure).__name__}: {failure}"))
+        self.failure = failure
+
+
 class TracingPaused(BaseException):
     """The root frame has reached the instruction at which its capture is to end."""
 

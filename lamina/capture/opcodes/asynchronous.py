@@ -85,6 +85,7 @@ def get_anext(machine: Any, frame: Frame, instruction: Instruction) -> int | Non
     try:
         steps = find_awaited(machine, given)
     except Exception as error:
+        machine.world.check_origin(error)
         name = world.type_of(given).__name__
         raise TypeError(f"'async for' received an invalid object from __anext__: {name}") from error
     frame.stack.append(steps)

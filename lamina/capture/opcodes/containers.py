@@ -8,6 +8,7 @@ from typing import Any
 
 from lamina.capture.machine.code import Handler, Instruction
 from lamina.capture.machine.frame import Frame
+from lamina.capture.machine.origins import call_natively
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.opcodes.attributes import NULL_ABOVE_CALLABLE
 from lamina.capture.values.attributes import find_in_type
@@ -44,7 +45,7 @@ def build_set(machine: Any, frame: Frame, instruction: Instruction) -> int | Non
     items = take(frame, instruction.arg)
     made: set[Value] = set()
     check_keys(machine, made, items)
-    made.update(items)
+    call_natively(made.update, items)
     frame.stack.append(made)
     return None
 
@@ -58,7 +59,7 @@ def build_map(machine: Any, frame: Frame, instruction: Instruction) -> int | Non
     values = take(frame, 2 * instruction.arg)
     made: dict[Value, Value] = {}
     check_keys(machine, made, values[::2])
-    made.update(zip(values[::2], values[1::2], strict=True))
+    call_natively(made.update, zip(values[::2], values[1::2], strict=True))
     frame.stack.append(made)
     return None
 
@@ -79,7 +80,7 @@ def set_add(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     value = frame.stack.pop()
     made = frame.stack[-instruction.arg]
     machine.world.check_key(made, value)
-    made.add(value)
+    call_natively(made.add, value)
     return None
 
 
@@ -88,7 +89,7 @@ def map_add(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     key = frame.stack.pop()
     made = frame.stack[-instruction.arg]
     machine.world.check_key(made, key)
-    made[key] = value
+    call_natively(dict.__setitem__, made, key, value)
     return None
 
 
@@ -96,7 +97,7 @@ def list_extend(machine: Any, frame: Frame, instruction: Instruction) -> int | N
     iterable = frame.stack.pop()
     if not is_iterable(iterable):
         raise TypeError(f"Value after * must be an iterable, not {type(iterable).__name__}")
-    frame.stack[-instruction.arg].extend(as_native_iterable(machine.world, iterable))
+    call_natively(frame.stack[-instruction.arg].extend, as_native_iterable(machine.world, iterable))
     return None
 
 
@@ -105,7 +106,7 @@ def set_update(machine: Any, frame: Frame, instruction: Instruction) -> int | No
     made = frame.stack[-instruction.arg]
     items = take_all(machine.world, iterable)
     check_keys(machine, made, items)
-    made.update(items)
+    call_natively(made.update, items)
     return None
 
 
@@ -131,7 +132,7 @@ def dict_update(machine: Any, frame: Frame, instruction: Instruction) -> int | N
     mapping = frame.stack.pop()
     if find_in_type(type(mapping), "keys") is MISSING:
         raise TypeError(f"{type(mapping).__name__!r} object is not a mapping")
-    frame.stack[-instruction.arg].update(read_mapping(machine, mapping))
+    call_natively(frame.stack[-instruction.arg].update, read_mapping(machine, mapping))
     return None
 
 

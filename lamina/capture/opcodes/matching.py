@@ -74,7 +74,8 @@ def match_attributes(
             raise TypeError(f"{kind.__name__}() got multiple sub-patterns for attribute {name!r}")
         try:
             values.append(world.load_attribute(subject, name))
-        except AttributeError:
+        except AttributeError as error:
+            world.check_origin(error)
             return None
     return tuple(values)
 

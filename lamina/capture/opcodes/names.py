@@ -191,7 +191,8 @@ def delete_name(machine: Any, frame: Frame, instruction: Instruction) -> int | N
         return None
     try:
         machine.world.delete_item(frame.names, name)
-    except KeyError:
+    except KeyError as error:
+        machine.world.check_origin(error)
         raise NameError(f"name {name!r} is not defined", name=name) from None
     return None
 
@@ -214,7 +215,8 @@ def import_from(machine: Any, frame: Frame, instruction: Instruction) -> int | N
     module = frame.stack[-1]
     try:
         value = machine.world.load_attribute(module, instruction.argval)
-    except AttributeError:
+    except AttributeError as error:
+        machine.world.check_origin(error)
         name = getattr(module, "__name__", "<unknown module name>")
         raise ImportError(f"cannot import name {instruction.argval!r} from {name!r}", name=name) from None
     frame.stack.append(value)
@@ -226,7 +228,8 @@ def import_all(machine: Any, frame: Frame, module: Value) -> None:
     world = machine.world
     try:
         names = list(step_through(world, world.iterate(world.load_attribute(module, "__all__"))))
-    except AttributeError:
+    except AttributeError as error:
+        world.check_origin(error)
         names = [name for name in world.load_attribute(module, "__dict__") if not name.startswith("_")]
     for name in names:
         keep_name(machine, frame, name, world.load_attribute(module, name))

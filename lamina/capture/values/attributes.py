@@ -12,6 +12,7 @@ import sys
 import types
 from typing import Any
 
+from lamina.capture.machine.origins import call_natively
 from lamina.capture.machine.signals import MISSING, Value
 
 IMMUTABLE_TYPE = 1 << 8
@@ -94,7 +95,7 @@ def call_method(world: Any, method: Value, owner: Value, *arguments: Value) -> V
     if type(method) is types.FunctionType:
         if is_python_method(method):
             return world.call(method, (owner, *arguments), {})
-        return method(owner, *arguments)
+        return call_natively(method, owner, *arguments)
     if method is None:
         raise TypeError("'NoneType' object is not callable")
     if is_python_method(method):
@@ -148,9 +149,10 @@ def load_attribute(world: Any, owner: Value, name: str) -> Value:
         if is_python_method(getter):
             return call_method(world, getter, owner, name)
         return load_by_default(world, owner, name, getter)
-    except AttributeError:
+    except AttributeError as error:
         if not is_python_method(fallback):
             raise
+        world.check_origin(error)
     return call_method(world, fallback, owner, name)
 
 
@@ -209,12 +211,12 @@ def bind_descriptor(world: Any, raw: Value, holder: type, name: str, owner: Valu
         if owner is None:
             return raw
         if raw.fget is None:
-            return raw.__get__(owner, kind)
+            return call_natively(raw.__get__, owner, kind)
         return world.call(raw.fget, (owner,), {})
     if is_python_method(getter):
         return call_method(world, getter, raw, owner, kind)
     if raw_kind in PURE_DESCRIPTORS:
-        return raw.__get__(owner, kind)
+        return call_natively(raw.__get__, owner, kind)
     return world.call_native(getter, (raw, owner, kind), {})
 
 
@@ -236,7 +238,7 @@ def load_super_attribute(world: Any, owner: Any, name: str) -> Value:
     """`super(...).name`: the search goes on behind the class that super names."""
     instance, start, kind = owner.__self__, owner.__thisclass__, owner.__self_class__
     if kind is None or name == "__class__":
-        return getattr(owner, name)
+        return call_natively(getattr, owner, name)
     order = kind.__mro__
     for base in order[order.index(start) + 1 :]:
         if name in base.__dict__:
@@ -244,7 +246,7 @@ def load_super_attribute(world: Any, owner: Any, name: str) -> Value:
             # super() of a class method holds the class itself: entries are read as from a class.
             target = None if instance is kind else instance
             return world.bind_descriptor(raw, base, name, target, kind)
-    return getattr(owner, name)
+    return call_natively(getattr, owner, name)
 
 
 def store_attribute(world: Any, owner: Value, name: str, value: Value) -> None:

@@ -18,8 +18,10 @@ from collections import OrderedDict, deque
 from typing import Any
 
 from lamina.capture.machine import coroutines
+from lamina.capture.machine.code import CO_SUSPENDS
 from lamina.capture.machine.frame_view import FrameView, view_frame
 from lamina.capture.machine.generators import GeneratorValue
+from lamina.capture.machine.origins import call_natively, step_natively
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.values import attributes, operators, texts
 from lamina.capture.values.attributes import (
@@ -43,7 +45,8 @@ def model_getattr(world: Any, arguments: Arguments, keywords: Keywords) -> Value
         return world.load_attribute(owner, name)
     try:
         return world.load_attribute(owner, name)
-    except AttributeError:
+    except AttributeError as error:
+        world.check_origin(error)
         return default[0]
 
 
@@ -69,7 +72,8 @@ def model_hasattr(world: Any, arguments: Arguments, keywords: Keywords) -> Value
         return world.call_native(hasattr, arguments, keywords)
     try:
         world.load_attribute(owner, name)
-    except AttributeError:
+    except AttributeError as error:
+        world.check_origin(error)
         return False
     return True
 
@@ -125,7 +129,7 @@ def model_issubclass(world: Any, arguments: Arguments, keywords: Keywords) -> Va
 
 def model_super(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     if arguments:
-        return super(*arguments)
+        return call_natively(super, *arguments)
     frame = world.machine.frame
     names = frame.decoded.slot_names
     if not frame.code.co_argcount:
@@ -138,7 +142,7 @@ def model_super(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
         first = world.load_cell(first)
     if first is UNBOUND or kind is UNBOUND:
         raise RuntimeError("super(): arg[0] deleted")
-    return super(kind, first)
+    return call_natively(super, kind, first)
 
 
 def model_bool(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -154,8 +158,8 @@ def model_vars(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
         return model_locals(world, arguments, keywords)
     try:
         return world.load_attribute(arguments[0], "__dict__")
-    except AttributeError:
-        pass
+    except AttributeError as error:
+        world.check_origin(error)
     raise TypeError("vars() argument must have __dict__ attribute")
 
 
@@ -237,11 +241,11 @@ def model_dir(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
         names = model_locals(world, arguments, keywords)
         if type(names) is not dict:
             names = as_native_iterable(world, world.call(world.load_attribute(names, "keys"), (), {}))
-        return sorted(names)
+        return call_natively(sorted, names)
     method = find_in_type(type(arguments[0]), "__dir__")
     if not is_python_method(method) or is_native_type(type(arguments[0])):
         return world.call_native(dir, arguments, keywords)
-    names = list(as_native_iterable(world, call_method(world, method, arguments[0])))
+    names = call_natively(list, as_native_iterable(world, call_method(world, method, arguments[0])))
     return world.call(sorted, (names,), {})
 
 
@@ -264,12 +268,13 @@ def as_native_mapping(world: Any, value: Value) -> Value:
         return value
     try:
         keys = world.load_attribute(value, "keys")
-    except AttributeError:
+    except AttributeError as error:
+        world.check_origin(error)
         keys = MISSING
     # Behind the handler: what the program raises from here on has no context.
     if keys is MISSING:
         pairs = as_native_iterable(world, value)
-        return pairs if pairs is value else [as_native_iterable(world, pair) for pair in pairs]
+        return pairs if pairs is value else [as_native_iterable(world, pair) for pair in step_natively(pairs)]
     names = operators.step_through(world, world.iterate(world.call(keys, (), {})))
     return {name: world.get_item(value, name) for name in names}
 
@@ -297,7 +302,10 @@ def run_text(native: Any, mode: str) -> Model:
         code: Any = source
         if isinstance(source, str):
             flags = frame.code.co_flags & FUTURES
-            code = compile(source.strip(" \t") if mode == "eval" else source, "<string>", mode, flags, True)
+            text = source.strip(" \t") if mode == "eval" else source
+            code = call_natively(compile, text, "<string>", mode, flags, True)
+        if code.co_flags & CO_SUSPENDS:
+            stop(native.__name__, f"{native.__name__} of code that awaits or yields is not modelled")
         if code.co_freevars:
             return world.call_native(native, arguments, keywords)
         global_names.setdefault("__builtins__", frame.builtins)

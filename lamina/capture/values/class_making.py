@@ -8,6 +8,7 @@ import dataclasses
 import types
 from typing import Any
 
+from lamina.capture.machine.origins import call_natively
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.values import attributes
 from lamina.capture.values.calls import construct_plainly
@@ -44,7 +45,8 @@ def resolve_bases(world: Any, given: tuple[Value, ...]) -> tuple[Value, ...]:
             continue
         try:
             replace = world.load_attribute(base, "__mro_entries__")
-        except AttributeError:
+        except AttributeError as error:
+            world.check_origin(error)
             bases.append(base)
             continue
         entries = world.call(replace, (given,), {})
@@ -60,7 +62,7 @@ def find_metaclass(bases: tuple[Value, ...], keywords: Keywords) -> tuple[Value,
     if meta is MISSING:
         meta = type(bases[0]) if bases else type
     if isinstance(meta, type):
-        meta = types._calculate_meta(meta, bases)  # type: ignore[attr-defined]
+        meta = call_natively(types._calculate_meta, meta, bases)  # type: ignore[attr-defined]
     return meta, keywords
 
 
@@ -68,7 +70,8 @@ def prepare_names(world: Any, meta: Value, name: str, bases: tuple[Value, ...], 
     """The namespace of a class body."""
     try:
         prepare = world.load_attribute(meta, "__prepare__")
-    except AttributeError:
+    except AttributeError as error:
+        world.check_origin(error)
         return {}
     if prepare == type.__prepare__:
         return {}
@@ -128,14 +131,14 @@ def model_namedtuple(world: Any, arguments: Arguments, keywords: Keywords) -> Va
     """`collections.namedtuple`, which asks a frame for its module."""
     if keywords.get("module") is None:
         keywords = {**keywords, "module": world.machine.frame.global_names.get("__name__", "__main__")}
-    return collections.namedtuple(*arguments, **keywords)
+    return call_natively(collections.namedtuple, *arguments, **keywords)
 
 
 def run_natively(function: Any) -> Model:
     """A Python function of the library that is right to run outside the machine."""
 
     def model(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-        return function(*arguments, **keywords)
+        return call_natively(function, *arguments, **keywords)
 
     return model
 

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from lamina.capture.machine.origins import call_natively
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.values.attributes import call_method, find_in_type, is_native_type, is_python_method
 from lamina.capture.values.iteration import length_hint
@@ -28,7 +29,7 @@ def ask(world: Any, native: Any, names: tuple[str, ...], value: Value) -> Value:
             if name == "__index__" and isinstance(value, int):
                 break
             if is_python_method(method):
-                return native(answer(name, call_method(world, method, value)))
+                return call_natively(native, answer(name, call_method(world, method, value)))
             if method is not MISSING:
                 break
     return world.call_native(native, (value,), {})
@@ -62,7 +63,7 @@ def model_len(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     (value,) = arguments
     method = find_in_type(type(value), "__len__")
     if is_python_method(method) and not is_native_type(type(value)):
-        return len(answer("__len__", call_method(world, method, value)))
+        return call_natively(len, answer("__len__", call_method(world, method, value)))
     return world.apply_native(len, value)
 
 
@@ -121,12 +122,12 @@ def to_text(world: Any, value: Value) -> str:
     """`str(value)`."""
     method = find_in_type(type(value), "__str__")
     if is_python_method(method) and not is_native_type(type(value)):
-        return str(answer("__str__", call_method(world, method, value)))
+        return str(call_natively(str, answer("__str__", call_method(world, method, value))))
     if method is object.__str__:
         method = find_in_type(type(value), "__repr__")
         if is_python_method(method) and not is_native_type(type(value)):
             # What `__repr__` gives is asked of by `str`, with its own words for what is no text.
-            return str(answer("__str__", call_method(world, method, value)))
+            return str(call_natively(str, answer("__str__", call_method(world, method, value))))
         return to_repr(world, value)
     return str(world.call_native(str, (value,), {}))
 
@@ -135,7 +136,7 @@ def to_repr(world: Any, value: Value) -> str:
     """`repr(value)`."""
     method = find_in_type(type(value), "__repr__")
     if is_python_method(method) and not is_native_type(type(value)):
-        return repr(answer("__repr__", call_method(world, method, value)))
+        return str(call_natively(repr, answer("__repr__", call_method(world, method, value))))
     return str(world.call_native(repr, (value,), {}))
 
 
@@ -143,7 +144,8 @@ def format_value(world: Any, value: Value, specification: str) -> str:
     """`format(value, specification)`."""
     method = find_in_type(type(value), "__format__")
     if is_python_method(method) and not is_native_type(type(value)):
-        return format(answer("__format__", call_method(world, method, value, specification)))
+        given = call_method(world, method, value, specification)
+        return str(call_natively(format, answer("__format__", given)))
     if method is object.__format__ and type(specification) is str and not specification:
         return to_text(world, value)
     return str(world.call_native(format, (value, specification), {}))

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from lamina.capture.machine.origins import call_natively, step_natively
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.values.attributes import find_in_type, is_native_type
 from lamina.capture.values.conversions import Arguments, Keywords, Model
@@ -44,7 +45,7 @@ def model_chain(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
 def chain_from_iterable(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     if len(arguments) != 1 or keywords:
         return world.call_native(itertools.chain.from_iterable, arguments, keywords)
-    parts = (as_lazy_iterable(world, part) for part in as_native_iterable(world, arguments[0]))
+    parts = (as_lazy_iterable(world, part) for part in step_natively(as_native_iterable(world, arguments[0])))
     return world.call_native(itertools.chain.from_iterable, (parts,), {})
 
 
@@ -87,7 +88,7 @@ def pick_extreme(native: Any, symbol: str) -> Model:
             return world.call_native(native, (items,), rest)
         best = rank = MISSING
         # As in CPython, an item's rank is asked for and compared before the next item is.
-        for item in items:
+        for item in step_natively(items):
             own = item if key is None else world.call(key, (item,), {})
             if rank is MISSING or world.truth(world.compare(symbol, own, rank)):
                 best, rank = item, own
@@ -126,7 +127,7 @@ def order(world: Any, items: list[Value], keywords: Keywords) -> list[Value]:
 
 
 def model_sorted(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return order(world, list(as_native_iterable(world, arguments[0])), keywords)
+    return order(world, call_natively(list, as_native_iterable(world, arguments[0])), keywords)
 
 
 def sort_list(world: Any, native: Any, owner: Value, arguments: Arguments, keywords: Keywords) -> Value:
@@ -147,11 +148,11 @@ def model_cmp_to_key(world: Any, arguments: Arguments, keywords: Keywords) -> Va
 
 
 def model_any(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return any(world.truth(item) for item in as_native_iterable(world, arguments[0]))
+    return any(world.truth(item) for item in step_natively(as_native_iterable(world, arguments[0])))
 
 
 def model_all(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    return all(world.truth(item) for item in as_native_iterable(world, arguments[0]))
+    return all(world.truth(item) for item in step_natively(as_native_iterable(world, arguments[0])))
 
 
 def model_sum(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -170,7 +171,7 @@ def model_reduce(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
     function, iterable, *initial = arguments
     if not is_iterable(iterable):
         return world.call_native(functools.reduce, arguments, keywords)
-    iterator = iter(as_native_iterable(world, iterable))
+    iterator = step_natively(as_native_iterable(world, iterable))
     if initial:
         value = initial[0]
     else:
@@ -196,7 +197,8 @@ def model_next(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
         return world.advance(arguments[0])
     try:
         return world.advance(arguments[0])
-    except StopIteration:
+    except StopIteration as error:
+        world.check_origin(error)
         return arguments[1]
 
 

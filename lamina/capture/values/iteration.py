@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lamina.capture.machine.generators import GeneratorValue
+from lamina.capture.machine.origins import call_natively, step_natively
 from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.values.attributes import (
     IMMUTABLE_TYPE,
@@ -59,7 +60,8 @@ class MachineIterable:
         self.iterable = iterable
 
     def __iter__(self) -> Iterator[Value]:
-        return iter(as_native_iterable(self.world, self.iterable))
+        made: Iterator[Value] = call_natively(iter, as_native_iterable(self.world, self.iterable))
+        return made
 
 
 def as_lazy_iterable(world: Any, iterable: Value) -> Value:
@@ -74,13 +76,14 @@ def length_hint(world: Any, value: Value, default: int) -> int:
         if method is MISSING:
             continue
         if not is_python_method(method):
-            return operator.length_hint(value, default)
+            return int(call_natively(operator.length_hint, value, default))
         try:
             given = call_method(world, method, value)
-        except TypeError:
+        except TypeError as error:
+            world.check_origin(error)
             continue
         if given is not NotImplemented:
-            return int(ask(answer(name, given)))
+            return int(call_natively(ask, answer(name, given)))
     return default
 
 
@@ -119,7 +122,8 @@ class SequenceIterator:
             raise StopIteration
         try:
             value = self.world.get_item(self.sequence, self.index)
-        except (IndexError, StopIteration):
+        except (IndexError, StopIteration) as error:
+            self.world.check_origin(error)
             self.sequence = None
             raise StopIteration from None
         self.index += 1
@@ -138,7 +142,7 @@ def iterate(world: Any, iterable: Value) -> Value:
         return world.apply_native(iter, iterable)
     method = find_in_type(kind, "__iter__")
     if is_python_method(method):
-        return iter(answer("__iter__", call_method(world, method, iterable)))
+        return call_natively(iter, answer("__iter__", call_method(world, method, iterable)))
     if method is MISSING and is_python_method(find_in_type(kind, "__getitem__")):
         return SequenceIterator(world, iterable)
     return world.apply_native(iter, iterable)
@@ -149,7 +153,7 @@ def advance(world: Any, iterator: Value) -> Value:
     method = find_in_type(type(iterator), "__next__")
     if is_python_method(method) and not is_native_type(type(iterator)):
         return call_method(world, method, iterator)
-    return next(iterator)
+    return call_natively(next, iterator)
 
 
 def as_native_iterable(world: Any, iterable: Value) -> Value:
@@ -171,7 +175,7 @@ def as_native_iterable(world: Any, iterable: Value) -> Value:
 def take_all(world: Any, iterable: Value) -> list[Value]:
     """All that an iterable gives, whose length is not asked for: `list` would run its `__len__`."""
     taken: list[Value] = []
-    for item in as_native_iterable(world, iterable):
+    for item in step_natively(as_native_iterable(world, iterable)):
         taken.append(item)
     return taken
 
@@ -204,4 +208,4 @@ def unpack(world: Any, iterable: Value) -> list[Value]:
     if kind in (list, tuple):
         return list(iterable)
     source: Iterator[Value] = as_native_iterable(world, iterable)
-    return list(source)
+    return list(call_natively(list, source))

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from lamina.capture.machine.origins import call_natively
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.values.attributes import (
     call_method,
@@ -175,14 +176,14 @@ def make_bare(value: Value) -> Value:
 
 def fail_natively(native: Operator, left: Value, right: Value) -> Value:
     """Every attempt gave NotImplemented: CPython's TypeError about the operands' classes."""
-    return native(make_bare(left), make_bare(right))
+    return call_natively(native, make_bare(left), make_bare(right))
 
 
 def repeat(world: Any, native: Operator, sequence: Value, count: Value) -> Value:
     """A C-level sequence times something whose own multiplication gave NotImplemented."""
     method = find_in_type(type(count), "__index__")
     if method is MISSING:
-        return native(sequence, make_bare(count))
+        return call_natively(native, sequence, make_bare(count))
     if is_python_method(method):
         count = answer("__index__", call_method(world, method, count))
     return world.apply_native(native, sequence, count)
@@ -239,7 +240,8 @@ def attempt_bound(world: Any, name: str, owner: Value, other: Value) -> Value:
     """A comparison by what a descriptor gives: an error of the descriptor counts as no method."""
     try:
         bound = load_special(world, owner, name)
-    except Exception:
+    except Exception as error:
+        world.check_origin(error)
         return NotImplemented
     return world.call(bound, (other,), {})
 
@@ -259,11 +261,11 @@ def truth(world: Any, value: Value) -> bool:
         return bool(value)
     kind = type(value)
     if is_native_type(kind):
-        return bool(value)
+        return bool(call_natively(bool, value))
     for name in ("__bool__", "__len__"):
         method = find_in_type(kind, name)
         if is_python_method(method):
-            return bool(answer(name, call_method(world, method, value)))
+            return bool(call_natively(bool, answer(name, call_method(world, method, value))))
         if method is not MISSING:
             break
     return bool(world.apply_native(operator.truth, value))
@@ -324,7 +326,7 @@ def subscribe_class(world: Any, container: type, key: Value) -> Value:
 
 def get_dict_item(world: Any, container: dict[Value, Value], key: Value) -> Value:
     """Look up in a dict subclass: `__missing__` and default factories run in the machine."""
-    if dict.__contains__(container, key):
+    if call_natively(dict.__contains__, container, key):
         return dict.__getitem__(container, key)
     maker = find_in_type(type(container), "__missing__")
     if is_python_method(maker):

@@ -314,7 +314,7 @@ class Importer(ObjectRecords):
         # An unchanged tuple stays the object it is, so that identities and named tuples' classes hold.
         if all(new is old for new, old in zip(items, value, strict=True)):
             return value
-        return tuple(items) if kind is tuple else tuple.__new__(kind, items)
+        return make_tuple(kind, items)
 
     def _bring_container(self, value: Any, kind: type, source: Source) -> Value:
         if isinstance(value, dict) and (len(value) > LARGE or any(value is each for each in REGISTRIES)):
@@ -479,6 +479,11 @@ def is_plain_tuple(value: Any, kind: type) -> bool:
     """Whether an object of a class derived from tuple is read as one, and holds nothing but its items."""
     is_tuple = isinstance(value, tuple) and not getattr(value, "__dict__", None)
     return is_tuple and (hasattr(kind, "_fields") or not walks_in_its_own_way(kind))
+
+
+def make_tuple(kind: Any, items: list[Value]) -> Value:
+    """A tuple of class `kind`, made without running Python code."""
+    return kind(items) if hasattr(kind, "n_sequence_fields") else tuple.__new__(kind, items)
 
 
 def guard_own_value(guards: GuardSet, source: Source, value: Any) -> None:

@@ -83,6 +83,7 @@ def trace_region(world: Any, function: Value, own: Sequence[torch.Tensor | None]
         except (TracingStopped, TracingPaused, KeyboardInterrupt):
             raise
         except BaseException as error:
+            world.check_origin(error)
             refuse(f"raises {type(error).__name__}: {error}")
         leaves, structure = pytree.tree_flatten(result)
         outputs = [leaf.node if type(leaf) in (TensorValue, NumberValue) else leaf for leaf in leaves]

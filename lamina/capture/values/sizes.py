@@ -20,6 +20,7 @@ import torch.fx
 from lamina.capture.generated import Writer
 from lamina.capture.guards import ARGUMENTS, equal_constant
 from lamina.capture.layouts import Leaf, bounds_of_int
+from lamina.capture.machine.origins import call_natively
 from lamina.capture.sources import Source
 from lamina.capture.values.computed import Computed
 from lamina.capture.values.unknown import COMPARISONS, Unknown, kind_of_result, may_raise
@@ -240,9 +241,9 @@ def combine(native: Callable[..., Any], *operands: Any) -> Any:
         hint = native(*(hint_of(each) for each in operands))
     except Exception:
         # The program's own error, for these values.
-        return native(*(specialize(each) for each in operands))
+        return call_natively(native, *(specialize(each) for each in operands))
     if type(hint) not in (int, float):
-        return native(*(specialize(each) for each in operands))
+        return call_natively(native, *(specialize(each) for each in operands))
     symbolic = combine_symbols(native, hint, operands)
     if type(hint) is int:
         if symbolic is None or symbolic_hint(builder, symbolic) != hint:
@@ -258,7 +259,7 @@ def compute_before(builder: Any, native: Callable[..., Any], operands: tuple[Any
     """An int that torch's algebra cannot follow, as an input of the graph; 0 and 1 as they are."""
     bounds = bounds_of_int(hint)
     if bounds is None:
-        return native(*(specialize(each) for each in operands))
+        return call_natively(native, *(specialize(each) for each in operands))
     source = Computed(native, operands, partial(write_call, native, operands))
     return builder.add_computed(hint, source, bounds)
 
@@ -289,7 +290,7 @@ def combine_unknown(native: Callable[..., Any], operands: tuple[Any, ...]) -> An
     kinds = tuple(kind_of(each) for each in operands)
     kind = kind_of_result(native, kinds, operands)
     if kind is None:
-        return native(*(specialize(each) for each in operands))
+        return call_natively(native, *(specialize(each) for each in operands))
     call = PendingCall(builder, "call_function", native, operands, {})
     if may_raise(native, kinds, operands):
         # The program may catch the error: it is raised where it stands, used or not.
@@ -416,7 +417,7 @@ def _reflected(native: Callable[[Any, Any], Any]) -> Callable[[NumberValue, Any]
 def give_up(native: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """Arithmetic with something that is no real number: complex is done on this call's value."""
     if type(left) is complex or type(right) is complex:
-        return native(specialize(left), specialize(right))
+        return call_natively(native, specialize(left), specialize(right))
     return NotImplemented
 
 
@@ -502,7 +503,8 @@ def call_native(callee: Any, arguments: tuple[Any, ...], keywords: dict[str, Any
             return number if callee is float and number.kind is float else combine(callee, number)
     owner = getattr(callee, "__objclass__", None)
     if owner in (int, float, bool) or getattr(callee, "__module__", None) not in HOLDERS:
-        return callee(
+        return call_natively(
+            callee,
             *(specialize(each) for each in arguments),
             **{name: specialize(each) for name, each in keywords.items()},
         )
@@ -531,7 +533,7 @@ def pick_extreme(native: Any, arguments: tuple[Any, ...]) -> Any:
     items = list(arguments[0]) if len(arguments) == 1 else list(arguments)
     is_known = not any(is_unknown(item) for item in items)
     if is_known and not all(type(hint_of(item)) is int for item in items):
-        return native(items)
+        return call_natively(native, items)
     best = items[0]
     for item in items[1:]:
         best = combine(native, best, item) if NumberValue in (type(best), type(item)) else native(best, item)

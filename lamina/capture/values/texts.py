@@ -6,6 +6,7 @@ import _string  # type: ignore[import-not-found]
 import re
 from typing import Any
 
+from lamina.capture.machine.origins import call_natively, step_natively
 from lamina.capture.machine.signals import Value
 from lamina.capture.values.attributes import find_in_type, is_native_type, is_python_method
 from lamina.capture.values.conversions import Arguments, Keywords, Model
@@ -104,7 +105,8 @@ def format_text(
     parts = []
     is_nested = numbering is not None
     numbering = numbering or Numbering()
-    for literal, field, specification, conversion in _string.formatter_parser(template):
+    fields = call_natively(_string.formatter_parser, template)
+    for literal, field, specification, conversion in step_natively(fields):
         parts.append(literal)
         if field is None:
             continue
@@ -133,7 +135,7 @@ def find_field(
     world: Any, field: str, arguments: Arguments | None, keywords: Any, numbering: Numbering
 ) -> Value:
     """The value of a replacement field like `0.name[key]`."""
-    first, rest = _string.formatter_field_name_split(field)
+    first, rest = call_natively(_string.formatter_field_name_split, field)
     if first == "" or isinstance(first, int):
         if arguments is None:
             raise ValueError("Format string contains positional fields")

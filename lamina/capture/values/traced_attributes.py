@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from lamina.capture.class_guards import guard_own_dict
+from lamina.capture.machine.origins import call_natively
 from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.sources import Attribute, ClassEntry, Field, Fixed, Global, Item, Source
 from lamina.capture.values import attributes
@@ -122,7 +123,7 @@ class TracedAttributes(TracedNames):
             if not is_trusted_module(owner.__module__):
                 entries = Field(source, "__dict__")
                 self.importer.guard_absent_key(entries, name)
-            return getattr(owner, name)
+            return call_natively(getattr, owner, name)
         value = getattr(owner, name)
         if name not in WRITABLE_FIELDS or is_trusted_module(owner.__module__):
             return value
@@ -140,7 +141,7 @@ class TracedAttributes(TracedNames):
                 if raw is MISSING and "__getattr__" in entries:
                     return self.call(self.load_attribute(owner, "__getattr__"), (name,), {})
                 self.importer.guard_absent_key(Fixed(entries, owner.__name__), "__getattr__")
-            value = getattr(owner, name)
+            value = call_natively(getattr, owner, name)
             if name not in entries:
                 return value
         written = self.globals_written.get(id(entries))
@@ -213,7 +214,7 @@ class TracedAttributes(TracedNames):
     def _read_native_field(self, raw: Any, name: str, owner: Value, kind: type) -> Value:
         state = self.importer.states.get(id(owner))
         if state is None:
-            found = raw.__get__(owner, kind)
+            found = call_natively(raw.__get__, owner, kind)
             is_outside = isinstance(owner, type) and not is_trusted_module(owner.__module__)
             if is_outside and id(owner) not in self.classes and type(found) in (str, tuple, type(None)):
                 return self.importer.bring(found, Field(Fixed(owner, owner.__qualname__), name))
@@ -225,7 +226,7 @@ class TracedAttributes(TracedNames):
         if name in state.known:
             return state.known[name]
         try:
-            found = raw.__get__(owner, kind)
+            found = call_natively(raw.__get__, owner, kind)
         except AttributeError:
             self.importer.guard_no_attribute(state.source, name)
             raise

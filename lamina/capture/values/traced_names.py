@@ -11,6 +11,7 @@ from typing import Any
 from lamina.capture.dynamic import current_history
 from lamina.capture.graph_builder import GraphBuilder
 from lamina.capture.guards import GuardSet
+from lamina.capture.machine.origins import call_natively
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.sources import CellContents, Field, Fixed, Global, Item, Source
 from lamina.capture.values.modes import Modes
@@ -159,11 +160,11 @@ class TracedNames(World):
 
     def import_module(self, name: str, names: Value, level: int, frame: Any) -> Value:
         package = frame.global_names.get("__package__") or ""
-        full = importlib.util.resolve_name("." * level + name, package) if level else name
+        full = call_natively(importlib.util.resolve_name, "." * level + name, package) if level else name
         is_trusted = is_trusted_module(full)
         loaded = Fixed(sys.modules, "sys.modules")
         try:
-            module = __import__(name, frame.global_names, None, names, level)
+            module = call_natively(__import__, name, frame.global_names, None, names, level)
         except ImportError:
             if not is_trusted:
                 self.importer.guard_absent_key(loaded, full)

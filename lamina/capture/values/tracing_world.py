@@ -14,7 +14,8 @@ import torch
 from lamina.capture import class_guards
 from lamina.capture.guards import MODES
 from lamina.capture.machine.call_sites import call_later
-from lamina.capture.machine.signals import TracingStopped, Value, stop
+from lamina.capture.machine.origins import call_natively, is_failure
+from lamina.capture.machine.signals import TracingFailed, TracingStopped, Value, stop
 from lamina.capture.marks import find_original, is_disabled
 from lamina.capture.sources import Called, Field, Fixed
 from lamina.capture.values import calls, hashing, natives, reducing, scripted, sizes, subclasses, torch_calls
@@ -64,7 +65,7 @@ class TracingWorld(TracedAttributes):
     warning_region: OpenRegion | None = None
     """The innermost region in which the program filters warnings."""
 
-    ignored: Unsupported | None = None
+    ignored: TracingStopped | None = None
     """Why a generator that went unfinished could not be closed."""
 
     def check_asynchronous(self, function: types.FunctionType) -> None:
@@ -79,7 +80,7 @@ class TracingWorld(TracedAttributes):
             return subclasses.apply_to_plain(self, native, *operands)
         if native is len and type(operands[0]) is TensorValue and operands[0].fake.dim():
             return self.builder.read_size(operands[0], 0)
-        return native(*operands)
+        return super().apply_native(native, *operands)
 
     def check_key(self, container: Value, key: Value) -> None:
         if isinstance(container, HASHED):
@@ -125,7 +126,7 @@ class TracingWorld(TracedAttributes):
 
     def is_instance(self, value: Value, kind: Value) -> bool:
         if type(value) is OpaqueValue:
-            return isinstance(value.original, kind)
+            return bool(call_natively(isinstance, value.original, kind))
         if type(value) is NumberValue:
             return super().is_instance(value.kind(), kind)
         if type(value) is SubclassValue:
@@ -142,18 +143,21 @@ class TracingWorld(TracedAttributes):
             return value.kind is torch.nn.Parameter
         if isinstance(kind, type) and is_native_type(kind):
             return issubclass(value.kind, kind)
-        return isinstance(value.fake, kind) and kind not in (torch._subclasses.FakeTensor,)
+        return call_natively(isinstance, value.fake, kind) and kind not in (torch._subclasses.FakeTensor,)
 
     def note_ignored(self, error: BaseException) -> None:
         if isinstance(error, TracingStopped):
-            self.ignored = error.error
+            self.ignored = error
+        elif is_failure(error):
+            self.ignored = TracingFailed(error)
         else:
-            self.ignored = Unsupported("generator", f"closing an unfinished generator raises: {error}")
+            reason = Unsupported("generator", f"closing an unfinished generator raises: {error}")
+            self.ignored = TracingStopped(reason)
 
     def check_finalizers(self) -> None:
         """Stop if a generator that went unfinished could not be closed in the machine."""
         if self.ignored is not None:
-            raise TracingStopped(self.ignored)
+            raise self.ignored
 
     def check_raised(self, error: BaseException) -> None:
         if id(error) in self.importer.states:
@@ -224,7 +228,7 @@ class TracingWorld(TracedAttributes):
         if isinstance(callee, functools._lru_cache_wrapper):
             return self._call_cached(callee, arguments, keywords)
         if hasattr(type(callee), "__machine_native__"):
-            return callee(*arguments, **keywords)
+            return super().call_native(callee, arguments, keywords)
         if callee in (int, float) and len(arguments) == 1 and type(arguments[0]) is TensorValue:
             return self.builder.reads.convert(callee, arguments[0])
         number_model = torch_calls.model_number_function(callee)
@@ -245,7 +249,7 @@ class TracingWorld(TracedAttributes):
         natives.check_readers(callee, arguments)
         hashing.check_call(callee, arguments)
         self._guard_native_call(callee, arguments, keywords)
-        return callee(*arguments, **keywords)
+        return super().call_native(callee, arguments, keywords)
 
     def _guard_native_call(
         self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]

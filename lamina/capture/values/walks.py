@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any, cast
 
 from lamina.capture.generated import Writer
+from lamina.capture.machine.origins import call_natively
 from lamina.capture.sources import Source
 
 MOST_WALKED = 4
@@ -186,7 +187,7 @@ class Walk:
 
     def __next__(self) -> Any:
         self.steps += 1
-        return next(self.inner)
+        return call_natively(next, self.inner)
 
 
 @dataclass(slots=True)

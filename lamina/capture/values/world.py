@@ -9,6 +9,7 @@ from typing import Any
 
 from lamina.capture.machine.generators import SuspendedFrame
 from lamina.capture.machine.loop import Machine
+from lamina.capture.machine.origins import call_natively, check_origin
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.values import attributes, calls, conversions, iteration, operators, texts
 from lamina.capture.values.builtins import METHOD_MODELS, MODELS, NATIVE_FACES, fits
@@ -79,7 +80,7 @@ class World:
         del cell.cell_contents
 
     def import_module(self, name: str, names: Value, level: int, frame: Any) -> Value:
-        return __import__(name, frame.global_names, None, names, level)
+        return call_natively(__import__, name, frame.global_names, None, names, level)
 
     # attributes
 
@@ -101,13 +102,13 @@ class World:
             stop("machine-value", f"{name} of a method of a generator or iterator is read")
         face = NATIVE_FACES.get(kind)
         if face is None:
-            return getattr(owner, name)
+            return call_natively(getattr, owner, name)
         if name == "__class__":
             return face
         found = getattr(owner, name, MISSING)
         if found is MISSING and hasattr(face, name):
             stop("machine-value", f"{name} of a {face.__name__} is not modelled")
-        return getattr(owner, name) if found is MISSING else found
+        return call_natively(getattr, owner, name) if found is MISSING else found
 
     def bind_descriptor(self, raw: Value, holder: type, name: str, owner: Value, kind: type) -> Value:
         return attributes.bind_descriptor(self, raw, holder, name, owner, kind)
@@ -130,17 +131,17 @@ class World:
         if issubclass(type(owner), SuspendedFrame):
             owner.write_attribute(name, value)
         elif issubclass(type(owner), type):
-            type.__setattr__(owner, name, value)
+            call_natively(type.__setattr__, owner, name, value)
         else:
-            attributes.find_native(type(owner), "__setattr__")(owner, name, value)
+            call_natively(attributes.find_native(type(owner), "__setattr__"), owner, name, value)
 
     def erase_instance(self, owner: Value, name: str) -> None:
         if issubclass(type(owner), SuspendedFrame):
             owner.write_attribute(name, MISSING)
         elif issubclass(type(owner), type):
-            type.__delattr__(owner, name)
+            call_natively(type.__delattr__, owner, name)
         else:
-            attributes.find_native(type(owner), "__delattr__")(owner, name)
+            call_natively(attributes.find_native(type(owner), "__delattr__"), owner, name)
 
     # operators
 
@@ -167,7 +168,7 @@ class World:
         """Stop if looking up `key` would run Python code outside the machine."""
 
     def apply_native(self, native: Any, *operands: Value) -> Value:
-        return native(*operands)
+        return call_natively(native, *operands)
 
     def binary(self, symbol: str, left: Value, right: Value) -> Value:
         return operators.apply_binary(self, symbol, left, right)
@@ -220,6 +221,10 @@ class World:
         """Closing a generator that goes unfinished raised: nobody is there to catch it."""
         raise error
 
+    def check_origin(self, error: BaseException) -> None:
+        """Raise TracingFailed if `error` is a failure of the machine's own code."""
+        check_origin(error)
+
     def check_raised(self, error: BaseException) -> None:
         """An exception is about to be raised, which changes it."""
 
@@ -237,7 +242,7 @@ class World:
         face = NATIVE_FACES.get(type(value))
         if face is not None and isinstance(kind, type):
             return issubclass(face, kind)
-        return isinstance(value, kind)
+        return bool(call_natively(isinstance, value, kind))
 
     # calls
 
@@ -265,12 +270,12 @@ class World:
         return self.machine.call_function(function, arguments, keywords)
 
     def call_native(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
-        return callee(*arguments, **keywords)
+        return call_natively(callee, *arguments, **keywords)
 
     def call_native_method(
         self, owner: Value, name: str, arguments: tuple[Value, ...], keywords: dict[str, Value]
     ) -> Value:
-        return self.call_native(getattr(owner, name), arguments, keywords)
+        return self.call_native(call_natively(getattr, owner, name), arguments, keywords)
 
 
 def find_name(world: World, names: Any, name: str) -> Value:
@@ -279,7 +284,8 @@ def find_name(world: World, names: Any, name: str) -> Value:
         return names.get(name, MISSING)
     try:
         return world.get_item(names, name)
-    except KeyError:
+    except KeyError as error:
+        world.check_origin(error)
         return MISSING
 
 

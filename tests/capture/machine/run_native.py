@@ -43,11 +43,16 @@ from lamina.capture.values.world import World  # noqa: E402
 from lamina.errors import Unsupported  # noqa: E402
 
 
+class LeavingWorld(World):
+    def check_origin(self, error):
+        """Errors of the part that runs natively come from outside the machine."""
+
+
 class LeavingMachine(Machine):
     """A machine that asks before each step whether the frame goes on natively from there."""
 
     def __init__(self, leaves_at):
-        super().__init__(all_handlers(), World())
+        super().__init__(all_handlers(), LeavingWorld())
         self.leaves_at = leaves_at
         self.steps = 0
         self.left = []
