@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 Tensor = torch.Tensor
+aten = torch.ops.aten
 
 TRIED = frozenset(
     {
@@ -42,6 +43,9 @@ GIVEN_NUMBER = frozenset(
     }
 )
 """Operations that convert a number to the type of their result as a fill does."""
+SAFE_IN_RANGE = 2**53
+"""Eager takes the length of a range from sums of int64 or of doubles, which are exact up to this."""
+LONGEST_TRIED = 2**16
 LARGEST_WIDE = 3.3895313892515355e38
 """Beyond the largest number of its type eager refuses a float; bfloat16's serves for all types but f16."""
 LARGEST_HALF = 65504
@@ -59,6 +63,8 @@ def check_call(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result
         numbers = settle_numbers(func, args, kwargs, result)
         if is_filling(func):
             check_fill(func, numbers, result)
+        if func.overloadpacket is aten.arange:
+            check_range(func, args, kwargs, result)
     if not is_tried(func):
         return
     try:
@@ -91,6 +97,21 @@ def _try_fill(dtype: torch.dtype, size: int, *number: Any) -> None:
         with torch._C._DisableTorchDispatch(), torch.no_grad():
             torch.empty(size, dtype=dtype).fill_(number[2])
         _known_fills.add(key)
+
+
+def check_range(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
+    """Raise what eager raises of a range of numbers that int64 hardly holds, or of a type that has no ranges.
+
+    WrongShapeRuleError where eager's has another length.
+    """
+    numbers = [_settle(each, -SAFE_IN_RANGE, SAFE_IN_RANGE) for each in numbers_of(func, args, kwargs)]
+    is_safe = all(not isinstance(each, int) or abs(each) <= SAFE_IN_RANGE for each in numbers)
+    if (is_safe and result.dtype is not torch.bool) or result.numel() > LONGEST_TRIED:
+        return
+    with torch._C._DisableTorchDispatch(), torch.no_grad():
+        found = func(*map(_shrink, args), **{name: _shrink(value) for name, value in kwargs.items()})
+    if found.shape != result.shape:
+        raise WrongShapeRuleError("torch's shape rule gives a range another length than its kernel")
 
 
 def settle_numbers(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> list[Any]:

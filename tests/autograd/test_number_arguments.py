@@ -17,7 +17,7 @@ def same_outcome(program, *arguments):
     torch.manual_seed(0)
     try:
         expected = program(*arguments)
-    except RuntimeError as error:
+    except (RuntimeError, OverflowError) as error:
         with pytest.raises(type(error), match=re.escape(str(error).splitlines()[0])):
             lamina.compile(program)(*arguments)
         return
@@ -104,3 +104,32 @@ def test_isin_of_transposed_memory():
     program = lambda x: (torch.isin(x, 2), torch.isin(x, torch.tensor([2, 5])))  # noqa: E731
     for got, expected in zip(lamina.compile(program)(x), program(x), strict=True):
         assert torch.equal(got, expected) and got.stride() == expected.stride()
+
+
+LIMIT = 2**63
+RANGES = [
+    (LIMIT - 1, LIMIT + 2), (LIMIT - 3, LIMIT), (LIMIT - 3, LIMIT - 1), (-LIMIT, -LIMIT + 2), (-LIMIT - 1, 0),
+    (0, LIMIT, LIMIT // 2), (0, LIMIT - 1, LIMIT // 2), (0, 5, LIMIT - 1), (3, -5, -LIMIT),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("numbers", RANGES)
+def test_a_range_of_numbers_that_int64_hardly_holds(numbers):
+    same_outcome(lambda: torch.arange(*numbers))
+
+
+def test_a_range_whose_ends_vary():
+    def program(k):
+        return torch.arange(k, k + 3), torch.arange(k, k + 3, dtype=torch.int32)
+
+    compiled = lamina.compile(program)
+    for k in (4, 6, 2**53 + 1, LIMIT - 9, LIMIT - 2, LIMIT, 8):
+        if k >= LIMIT - 2:
+            with pytest.raises(RuntimeError, match="without overflow"):
+                compiled(k)
+        else:
+            torch.testing.assert_close(compiled(k), program(k))
+
+
+def test_a_range_of_bools():
+    same_outcome(lambda: torch.arange(-2, 2, dtype=torch.bool))
