@@ -88,8 +88,12 @@ class Rebuilder(ValueRebuilder):
     def _express_names(self, effects: SideEffects) -> list[str]:
         lines = []
         for entries, name, value in effects.globals:
-            place = f"{self.writer.constant(entries)}[{name!r}]"
-            lines.append(f"del {place}" if value is UNBOUND else f"{place} = {self.express(value)}")
+            names = self.writer.constant(entries)
+            # What is deleted may have been set by the same call.
+            is_deleted = value is UNBOUND
+            lines.append(
+                f"{names}.pop({name!r}, None)" if is_deleted else f"{names}[{name!r}] = {self.express(value)}"
+            )
         for cell, value in effects.cells:
             place = f"{self._express_cell(cell)}.cell_contents"
             lines.append(f"del {place}" if value is UNBOUND else f"{place} = {self.express(value)}")

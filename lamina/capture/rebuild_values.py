@@ -17,6 +17,7 @@ from lamina.capture.side_effects import is_changed
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import IMMUTABLE_TYPE
 from lamina.capture.values.iteration import MachineCallable, MachineIterable
+from lamina.capture.values.namespaces import Namespace
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.outside import (
     BOUND_NATIVE,
@@ -106,6 +107,8 @@ class ValueRebuilder:
             return self.writer.fresh(f"({self.express(value.__self__)}).{value.__name__}")
         if is_by_identity(value) or kind in BY_EQUALITY or is_native_enum(kind):
             return self.writer.constant(value)
+        if kind is Namespace:
+            return self.writer.constant(value.entries)
         if kind is AttributeView:
             return self.writer.read(f"{value.state.source.expression(self.writer)}.__dict__")
         if kind is MachineCallable:

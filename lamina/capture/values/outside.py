@@ -317,6 +317,9 @@ class Importer(ObjectRecords):
         return make_tuple(kind, items)
 
     def _bring_container(self, value: Any, kind: type, source: Source) -> Value:
+        if id(value) in self.world.globals_written:
+            self.guards.identity(source, value)
+            return self.world.read_namespace(value)
         if isinstance(value, dict) and (len(value) > LARGE or any(value is each for each in REGISTRIES)):
             if source.is_fixed:
                 self.guards.identity(source, value)

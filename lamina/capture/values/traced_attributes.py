@@ -9,8 +9,8 @@ import torch
 
 from lamina.capture.class_guards import guard_own_dict
 from lamina.capture.machine.origins import call_natively
-from lamina.capture.machine.signals import MISSING, Value, stop
-from lamina.capture.sources import Attribute, ClassEntry, Field, Fixed, Global, Item, Source
+from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
+from lamina.capture.sources import Attribute, ClassEntry, Field, Fixed, Item, Source
 from lamina.capture.values import attributes
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type, is_python_method
@@ -102,6 +102,10 @@ class TracedAttributes(TracedNames):
 
     def _load_function_attribute(self, owner: types.FunctionType, name: str) -> Value:
         found = self.importer.function_sources.get(id(owner))
+        if name == "__globals__":
+            if found is not None:
+                self.guards.identity(Field(found, name), owner.__globals__)
+            return self.read_namespace(owner.__globals__)
         if id(owner) not in self.functions and name not in owner.__dict__:
             return self._load_own_field(
                 owner, Fixed(owner, owner.__qualname__) if found is None else found, name
@@ -135,19 +139,19 @@ class TracedAttributes(TracedNames):
         if raw is not MISSING and is_python_method(find_in_type(type(raw), "__get__")):
             # A switch of torch's in the place of a module's entry, as `torch.backends.cudnn.enabled`.
             return attributes.load_instance_attribute(self, owner, name)
-        if name not in entries:
-            if not is_trusted_module(owner.__name__):
-                self.importer.guard_absent_key(Fixed(entries, owner.__name__), name)
-                if raw is MISSING and "__getattr__" in entries:
-                    return self.call(self.load_attribute(owner, "__getattr__"), (name,), {})
-                self.importer.guard_absent_key(Fixed(entries, owner.__name__), "__getattr__")
-            value = call_natively(getattr, owner, name)
-            if name not in entries:
-                return value
-        written = self.globals_written.get(id(entries))
-        if written is not None and name in written[1]:
-            return written[1][name]
-        return self.importer.bring(entries[name], Global(entries, name), is_trusted_module(owner.__name__))
+        is_trusted = is_trusted_module(owner.__name__)
+        if name == "__dict__" and not (is_trusted and id(entries) not in self.globals_written):
+            return self.read_namespace(entries)
+        value = self.read_name(entries, name)
+        if value is not MISSING:
+            return value
+        hook = MISSING if is_trusted or raw is not MISSING else self.read_name(entries, "__getattr__")
+        if hook is not MISSING:
+            return self.call(hook, (name,), {})
+        if name in entries:
+            raise AttributeError(f"module {owner.__name__!r} has no attribute {name!r}", name=name, obj=owner)
+        value = call_natively(getattr, owner, name)
+        return value if name not in entries else self.read_name(entries, name)
 
     def read_instance(self, owner: Value, name: str) -> Value:
         state = self.importer.states.get(id(owner))
@@ -246,11 +250,21 @@ class TracedAttributes(TracedNames):
             return
         if type(owner) is TensorValue and name == "requires_grad" and value is owner.fake.requires_grad:
             return
+        if self.is_open_module(owner):
+            self.write_name(owner.__dict__, name, value)
+            return
         self._refuse_shared(owner, name)
         super().write_instance(owner, name, value)
 
     def erase_instance(self, owner: Value, name: str) -> None:
         state = self.importer.states.get(id(owner))
+        if state is None and self.is_open_module(owner):
+            if self.read_name(owner.__dict__, name) is MISSING:
+                raise AttributeError(
+                    f"module {owner.__name__!r} has no attribute {name!r}", name=name, obj=owner
+                )
+            self.write_name(owner.__dict__, name, UNBOUND)
+            return
         if state is None:
             self._refuse_shared(owner, name)
             super().erase_instance(owner, name)
@@ -258,6 +272,10 @@ class TracedAttributes(TracedNames):
         if self.importer.read_attribute(state, name) is MISSING:
             raise AttributeError(name)
         self.importer.erase_attribute(state, name)
+
+    def is_open_module(self, owner: Value) -> bool:
+        """Whether `owner` is a module whose attributes are the global names of the user's functions."""
+        return type(owner) is types.ModuleType and not is_trusted_module(owner.__name__)
 
     def _refuse_shared(self, owner: Value, name: str) -> None:
         """Objects that many programs share are not written while tracing."""

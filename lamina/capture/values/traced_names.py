@@ -15,6 +15,7 @@ from lamina.capture.machine.origins import call_natively
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.sources import CellContents, Field, Fixed, Global, Item, Source
 from lamina.capture.values.modes import Modes
+from lamina.capture.values.namespaces import Namespace
 from lamina.capture.values.outside import IMMUTABLE, Importer
 from lamina.capture.values.trust import is_library_file, is_trusted_module
 from lamina.capture.values.world import World
@@ -43,6 +44,7 @@ class TracedNames(World):
         self.entered: dict[int, types.FunctionType] = {}
         """Functions from outside that were called."""
         self.globals_written: dict[int, tuple[dict[str, Value], dict[str, Value]]] = {}
+        self.namespaces: dict[int, Namespace] = {}
         self.hook_tables: dict[int, tuple[dict[str, Any] | None, str, Any]] = {}
         """Tables of hooks that were found empty, and where they lie."""
         self.defaults: dict[int, tuple[tuple[Value, ...], dict[str, Value]]] = {}
@@ -50,33 +52,48 @@ class TracedNames(World):
     def is_user_file(self, name: str) -> bool:
         return not is_library_file(name)
 
-    def read_globals(self, frame: Any) -> dict[str, Value]:
-        stop("globals", "globals() is used as a dict")
+    def read_namespace(self, entries: dict[str, Value]) -> Namespace:
+        """A dictionary of globals as a value of the program, one for each."""
+        return self.namespaces.setdefault(id(entries), Namespace(self, entries))
 
-    def load_global(self, frame: Any, name: str) -> Value:
-        entries = frame.global_names
+    def read_globals(self, frame: Any) -> Value:
+        return self.read_namespace(frame.global_names)
+
+    def read_name(self, entries: dict[str, Value], name: Value) -> Value:
+        """What a dictionary of globals has under a name, or MISSING; guarded."""
+        copied = self.importer.copies.get(id(entries))
+        if copied is not None:
+            return copied.copy.get(name, MISSING)
         written = self.globals_written.get(id(entries))
         if written is not None and name in written[1]:
             value = written[1][name]
-            if value is UNBOUND:
-                raise NameError(f"name {name!r} is not defined", name=name)
-            return value
+            return MISSING if value is UNBOUND else value
         value = entries.get(name, MISSING)
         is_trusted = is_trusted_module(entries.get("__name__"))
         if value is not MISSING:
             return self.importer.bring(value, Global(entries, name), is_trusted)
+        if not is_trusted:
+            self.importer.guard_absent_key(Fixed(entries, f"globals of {entries.get('__name__')}"), name)
+        return MISSING
+
+    def write_name(self, entries: dict[str, Value], name: str, value: Value) -> None:
+        if id(entries) in self.importer.copies:
+            stop("globals", "a global is set in a dict that was read as a whole")
+        self.globals_written.setdefault(id(entries), (entries, {}))[1][name] = value
+
+    def load_global(self, frame: Any, name: str) -> Value:
+        value = self.read_name(frame.global_names, name)
+        if value is not MISSING:
+            return value
         value = frame.builtins.get(name, MISSING)
         if value is MISSING:
             raise NameError(f"name {name!r} is not defined", name=name)
-        if not is_trusted:
-            self.importer.guard_absent_key(Fixed(entries, f"globals of {entries.get('__name__')}"), name)
-            if name not in BUILTINS:
-                return self.importer.bring(value, Global(frame.builtins, name))
+        if name not in BUILTINS and not is_trusted_module(frame.global_names.get("__name__")):
+            return self.importer.bring(value, Global(frame.builtins, name))
         return value
 
     def store_global(self, frame: Any, name: str, value: Value) -> None:
-        entries = frame.global_names
-        self.globals_written.setdefault(id(entries), (entries, {}))[1][name] = value
+        self.write_name(frame.global_names, name, value)
 
     def delete_global(self, frame: Any, name: str) -> None:
         self.load_global(frame, name)

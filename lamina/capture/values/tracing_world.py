@@ -23,6 +23,7 @@ from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type, is_native_type
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.operators import COMPARE
+from lamina.capture.values.namespaces import Namespace
 from lamina.capture.values.outside import IMMUTABLE, LargeDict
 from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.subclasses import SubclassValue
@@ -34,7 +35,7 @@ from lamina.errors import Unsupported
 
 COMPARING = frozenset(native for native, *_ in COMPARE.values())
 OPERATOR_KINDS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
-DICT_FACES = (LargeDict, AttributeView)
+DICT_FACES = (LargeDict, AttributeView, Namespace)
 HASHED: tuple[type, ...] = (
     dict,
     set,
