@@ -1,4 +1,4 @@
-"""Constructors of older torch programs: `torch.Tensor(2, 3)`, `torch.FloatTensor([1, 2])`, `Variable(x)`."""
+"""Classes of tensors that are called: `torch.Tensor(2, 3)`, `FloatTensor([1, 2])`, `nn.Parameter(x)`."""
 
 from __future__ import annotations
 
@@ -58,10 +58,20 @@ def model_variable(world: Any, arguments: Arguments, keywords: Keywords) -> Valu
     return arguments[0].builder.call_method("detach", arguments, {})
 
 
+def model_parameter(world: Any, data: Value = None, requires_grad: Value = True) -> Value:
+    """`nn.Parameter(data)`: a leaf on the same memory."""
+    if data is None:
+        data = world.call(torch.empty, (0,), {})
+    if type(data) is not TensorValue or type(requires_grad) is not bool:
+        stop("legacy-constructor", "a parameter is made of something that is no tensor")
+    return data.builder.call(torch.nn.Parameter, (data, requires_grad), {})
+
+
 LEGACY_MODELS: dict[Any, Model] = {
     torch.Tensor: model_tensor_class,
     torch.FloatTensor: model_of_dtype(torch.float32),
     torch.DoubleTensor: model_of_dtype(torch.float64),
     torch.LongTensor: model_of_dtype(torch.int64),
     torch.autograd.Variable: model_variable,
+    torch.nn.Parameter: lambda world, arguments, keywords: model_parameter(world, *arguments, **keywords),
 }
