@@ -25,8 +25,8 @@ from lamina.capture.machine.signals import TracingFailed, TracingPaused, Tracing
 from lamina.capture.opcodes.table import HANDLERS
 from lamina.capture.rebuild import Rebuilder
 from lamina.capture.side_effects import SideEffects, collect_side_effects
-from lamina.capture.sources import Argument, Fixed
-from lamina.capture.tensor_guards import has_shared_storage, share_memory
+from lamina.capture.sources import Argument, Fixed, is_lasting
+from lamina.capture.tensor_guards import share_storage, storage_of
 from lamina.capture.values.tracing_world import TracingWorld
 from lamina.eager.logs import quiet_fakes
 from lamina.errors import CompilerBug, Unsupported
@@ -395,33 +395,43 @@ def guard_written_objects(world: TracingWorld, effects: SideEffects) -> None:
 
 
 def guard_mutation(world: TracingWorld, inputs: list[Any]) -> list[int]:
-    """Indices of inputs that the graph writes to. Then no two inputs may share memory."""
+    """Indices of inputs that the graph writes to. These may share memory with no other input."""
     mutated = [index for index, value in enumerate(inputs) if value.is_mutated()]
     if not mutated:
         return mutated
-    reals = [value.real for value in inputs]
-    for index in mutated:
-        for other, real in enumerate(reals):
-            if other != index and isinstance(real, torch.Tensor) and share_memory(reals[index], real):
-                stop(
-                    "overlapping-inputs",
-                    f"{inputs[index].source.describe()} is written to and shares memory with "
-                    f"{inputs[other].source.describe()}",
-                    "clone one of them",
-                )
-    movable = [
+    for alike in group_by_storage(inputs):
+        first = next((value for value in alike if value.is_mutated()), None)
+        if first is not None and len(alike) > 1:
+            other = next(value for value in alike if value is not first)
+            stop(
+                "overlapping-inputs",
+                f"{first.source.describe()} is written to and shares memory with {other.source.describe()}",
+                "clone one of them",
+            )
+    written = [inputs[index].source for index in mutated]
+    others = [
         value.source
-        for index, value in enumerate(inputs)
-        if index in mutated or (not value.source.is_fixed and isinstance(value.real, torch.Tensor))
+        for value in inputs
+        if isinstance(value.real, torch.Tensor) and not value.is_mutated() and not is_lasting(value.source)
     ]
-    if len(movable) > 1:
+    if len(written) + len(others) > 1:
         world.guards.add(
             ARGUMENTS,
             "memory of arguments",
-            "no two tensors share memory",
+            "none that is written to shares memory with another",
             lambda writer: (
-                f"not {writer.constant(has_shared_storage)}"
-                f"([{', '.join(source.expression(writer) for source in movable)}])"
+                f"not {writer.constant(share_storage)}"
+                f"([{', '.join(source.expression(writer) for source in written)}], "
+                f"[{', '.join(source.expression(writer) for source in others)}])"
             ),
         )
     return mutated
+
+
+def group_by_storage(inputs: list[Any]) -> list[list[Any]]:
+    """The tensors among the inputs, those of one storage together."""
+    groups: dict[int, list[Any]] = {}
+    for value in inputs:
+        if isinstance(value.real, torch.Tensor):
+            groups.setdefault(storage_of(value.real), []).append(value)
+    return list(groups.values())

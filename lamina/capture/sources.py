@@ -124,6 +124,11 @@ class Field(Source):
         return ("field", self.base.key, self.name)
 
 
+def is_lasting(source: Source) -> bool:
+    """Whether a tensor there is likely the same in the next call: a weight is, no argument, no gradient."""
+    return source.is_fixed and not (isinstance(source, Field) and source.name == "grad")
+
+
 @dataclass(frozen=True, slots=True)
 class Item(Source):
     """An element of a list, tuple, deque or dict."""

@@ -108,12 +108,14 @@ def _probe_native_checker() -> Any:
     return guards.TensorGuards if is_sound else None
 
 
-def share_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Whether two tensors use one storage, overlapping or not."""
-    return bool(first.untyped_storage()._cdata == second.untyped_storage()._cdata)
+def storage_of(tensor: torch.Tensor) -> int:
+    """Equal for tensors of one storage, overlapping or not."""
+    return int(tensor.untyped_storage()._cdata)
 
 
-def has_shared_storage(tensors: list[Any]) -> bool:
-    """Whether any two tensors share a storage; asked at call time where the graph writes to an input."""
-    seen = {tensor.untyped_storage()._cdata for tensor in tensors}
-    return len(seen) != len(tensors)
+def share_storage(written: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
+    """Whether a tensor that the graph writes to shares its storage with another one; asked at call time."""
+    seen = {tensor.untyped_storage()._cdata for tensor in written}
+    if len(seen) != len(written):
+        return True
+    return bool(others) and not seen.isdisjoint([tensor.untyped_storage()._cdata for tensor in others])

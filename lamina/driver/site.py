@@ -21,7 +21,7 @@ import torch
 from lamina.autograd.trace import needs_gradient
 from lamina.capture import Captured, ResumePoint
 from lamina.capture.dynamic import SizeHistory, remembering
-from lamina.capture.sources import Field
+from lamina.capture.sources import is_lasting
 from lamina.driver import graph as graphs
 from lamina.driver.earlier_results import earlier_results
 from lamina.driver.graph import Compiled
@@ -316,9 +316,7 @@ def kinds_of(captured: Captured, inputs: list[Any]) -> list[str]:
     kinds = []
     for source, value in zip(captured.sources, inputs, strict=True):
         lasting = "parameter" if isinstance(value, torch.nn.Parameter) else "buffer"
-        # A gradient is another one in each step.
-        is_gradient = isinstance(source, Field) and source.name == "grad"
-        lasts = source.is_fixed and isinstance(value, torch.Tensor) and not is_gradient
+        lasts = isinstance(value, torch.Tensor) and is_lasting(source)
         kinds.append(lasting if lasts else "input")
     return kinds
 

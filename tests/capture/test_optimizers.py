@@ -145,3 +145,30 @@ def test_state_of_a_step_in_kernels():
     torch.testing.assert_close(list(own_states.values()), list(states.values()))
     report = lamina.explain(step).graphs[0]
     assert report.eager_reason == "" and not report.externs
+
+
+def test_gradients_in_one_buffer():
+    parameters = [torch.nn.Parameter(torch.ones(3)) for _ in range(2)]
+    optimizer = torch.optim.SGD(parameters, lr=0.5)
+    buffer = torch.arange(6.0)
+    for part, each in zip(buffer.split(3), parameters, strict=True):
+        each.grad = part
+    lamina.reset()
+    step = lamina.compile(optimizer.step, backend=run_as_it_is)
+    for _ in range(3):
+        step()
+    assert lamina.counters()["graphs"] == 1
+    torch.testing.assert_close(torch.cat(parameters).detach(), 1 - 1.5 * buffer)
+
+
+def test_a_gradient_in_the_memory_of_its_parameter():
+    parameter = torch.nn.Parameter(torch.arange(4.0))
+    optimizer = torch.optim.SGD([parameter], lr=0.5, momentum=0.9, nesterov=True)
+    step = lamina.compile(optimizer.step)
+    parameter.grad = torch.ones(4)
+    step()
+    parameter.grad = parameter.detach().flip(0).flip(0)
+    expected = parameter.detach() - 0.5 * (1.9 * parameter.grad + 0.9 * 0.9)
+    parameter.grad = parameter.detach()
+    step()
+    torch.testing.assert_close(parameter.detach(), expected)

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from lamina.ir.attributes import attribute, plain
 from lamina.ir.core import BlockArgument, Operation, Value, symbol_name
-from lamina.ir.facts import Definitions, reaching_definitions
+from lamina.ir.facts import OVERWRITES, written_buffers
 from lamina.ir.types import MemRefType, TensorType
 from lamina.passes.program.to_program import buffer_root
 from lamina.passes.program.views import has_equal_strides
@@ -49,14 +49,30 @@ def run(module: Operation, program: Operation) -> int:
     kernels = {symbol_name(each) or "": each for each in module.body}
     if not any(map(_is_mutation, program.body)):
         return 0
-    reaching = reaching_definitions(program.region).walk(program.body)
-    copies = [(operation, known) for operation, known, _ in reaching if _is_mutation(operation)]
+    order = {operation: place for place, operation in enumerate(program.body)}
     count = 0
-    for copy, known in copies:
-        if _in_place_call(copy) or _in_place_launch(copy, known, kernels):
+    for copy, writers in _find_copies(program):
+        if _in_place_call(copy, order) or _in_place_launch(copy, writers, kernels, order):
             copy.erase()
             count += 1
     return count
+
+
+Order = Mapping[Operation, int]
+"""Where an operation stands in the program."""
+
+
+def _find_copies(program: Operation) -> list[tuple[Operation, list[Operation]]]:
+    """Copies into arguments, each with the writes of what it copies that reach it."""
+    found = []
+    writers: dict[Value, list[Operation]] = {}
+    for operation in program.body:
+        if _is_mutation(operation):
+            found.append((operation, writers.get(buffer_root(operation.operand()), [])))
+        for buffer in written_buffers(operation):
+            before = [] if operation.name in OVERWRITES else writers.get(buffer, [])
+            writers[buffer] = [*before, operation]
+    return found
 
 
 def _is_mutation(operation: Operation) -> bool:
@@ -64,13 +80,13 @@ def _is_mutation(operation: Operation) -> bool:
     return operation.name == "program.copy" and isinstance(operation.operand(1), BlockArgument)
 
 
-def _in_place_call(copy: Operation) -> bool:
+def _in_place_call(copy: Operation, order: Order) -> bool:
     source, target = copy.operands
     call = source.defining_op
     if call is None or call.name != "program.call" or call.operand() is not target:
         return False
     name = IN_PLACE.get(plain(call.attributes["callee"]))
-    if name is None or not _is_last_use(target, call, copy) or source.type is not target.type:
+    if name is None or not _is_last_use(target, call, copy, order) or source.type is not target.type:
         return False
     if any(buffer_root(value) is target for value in call.operands[1:]) or _is_returned(source, call):
         return False
@@ -85,8 +101,10 @@ def _is_returned(value: Value, call: Operation) -> bool:
     return any(buffer_root(result) is buffer_root(value) for result in call.parent.terminator.operands)
 
 
-def _in_place_launch(copy: Operation, known: Definitions, kernels: Mapping[str, Operation]) -> bool:
-    """`known`: the writes that reach the copy; what it copies must be the work of one launch."""
+def _in_place_launch(
+    copy: Operation, writers: list[Operation], kernels: Mapping[str, Operation], order: Order
+) -> bool:
+    """`writers` of what is copied: it must be the work of one launch."""
     source, target = copy.operands
     buffer = buffer_root(source)
     alloc = buffer.defining_op
@@ -101,13 +119,13 @@ def _in_place_launch(copy: Operation, known: Definitions, kernels: Mapping[str, 
     assert isinstance(source.type, MemRefType) and isinstance(target.type, MemRefType)
     if not isinstance(buffer.type, MemRefType) or buffer.type.element is not source.type.element:
         return False
-    writers = [writer for written, writer in known if written is buffer and writer is not alloc]
+    writers = [writer for writer in writers if writer is not alloc]
     if len(writers) != 1 or not has_equal_strides(source.type, target.type) or offset_of(source) != 0:
         return False
     launch = writers[0]
     if launch.name != "program.launch" or not writes(launch, buffer):
         return False
-    if not _is_last_use(target, launch, copy):
+    if not _is_last_use(target, launch, copy, order):
         return False
     if not can_write_over(launch, buffer, target, kernels[plain(launch.attributes["kernel"])]):
         return False
@@ -181,15 +199,14 @@ def _is_done_before_writing(kernel: Operation, output: Value) -> bool:
     )
 
 
-def _is_last_use(target: Value, operation: Operation, copy: Operation) -> bool:
+def _is_last_use(target: Value, operation: Operation, copy: Operation, order: Order) -> bool:
     """Whether no operation after this one, but the copy back, uses the argument or a view of it."""
-    at = operation.next
-    while at is not None:
-        if (
-            at is not copy
-            and at.name != "program.view"
-            and any(buffer_root(v) is target for v in at.operands)
+    for user in target.users:
+        is_read = user.name != "program.view" and user is not copy
+        if is_read and order[user] > order[operation]:
+            return False
+        if buffer_root(target) in map(buffer_root, user.results) and not all(
+            _is_last_use(each, operation, copy, order) for each in user.results
         ):
             return False
-        at = at.next
     return True
