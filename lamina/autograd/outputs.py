@@ -24,7 +24,7 @@ class ViewOutput:
     """The output is `as_strided(base, size, stride, offset)`, of memory read as `dtype`.
 
     is_input: `base` is the index of an input, else of a result. offset counts from the base's own offset.
-    is_cast: the base has another dtype.
+    is_cast: the base has another dtype. is_detached: autograd does not know the view as one of its base.
     """
 
     base: int
@@ -34,6 +34,7 @@ class ViewOutput:
     offset: int
     dtype: torch.dtype
     is_cast: bool = False
+    is_detached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +76,24 @@ def finish_outputs(
     run: from the inputs at `positions` to the kept results. The wrapper is written as Python text.
     """
     kept = {result: place for place, result in enumerate(kept_results(outputs))}
-    names: dict[str, Any] = {"run": run, "as_strided": torch.as_strided, "cast": cast_memory}
+    names: dict[str, Any] = {
+        "run": run,
+        "as_strided": torch.as_strided,
+        "view_detached": view_detached,
+        "cast": cast_memory,
+    }
     lines: list[str] = []
     for place, output in enumerate(outputs):
         match output:
             case FreshOutput(result):
                 text = f"results[{kept[result]}]"
-            case ViewOutput(base, is_input, size, stride, offset, dtype, is_cast):
+            case ViewOutput(base, is_input, size, stride, offset, dtype, is_cast, is_detached):
                 source = f"inputs[{base}]" if is_input else f"results[{kept[base]}]"
                 if is_cast:
                     lines.append(f"base = cast({source}, {dtype})")
                     source, names["torch"] = "base", torch
-                text = f"as_strided({source}, {size}, {stride}, {source}.storage_offset() + {offset})"
+                view = "view_detached" if is_detached and is_input else "as_strided"
+                text = f"{view}({source}, {size}, {stride}, {source}.storage_offset() + {offset})"
             case InputOutput(index):
                 text = f"inputs[{index}]"
             case SameOutput(earlier):
@@ -112,6 +119,14 @@ def cast_memory(base: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     steps = zip(base.shape, base.stride(), strict=True)
     reach = 1 + sum((size - 1) * step for size, step in steps) if base.numel() else 0
     return torch.as_strided(base, (reach,), (1,), base.storage_offset()).view(dtype)
+
+
+def view_detached(
+    base: torch.Tensor, size: tuple[int, ...], stride: tuple[int, ...], offset: int
+) -> torch.Tensor:
+    """A view that may be written to where gradients are on, as those of `base.detach()` may."""
+    with torch.enable_grad():
+        return torch.as_strided(base.detach(), size, stride, offset)
 
 
 def _are_the_results(outputs: Sequence[Output], kept: dict[int, int]) -> bool:

@@ -259,7 +259,8 @@ def _describe_tensor(
     offset = sizes.read(leaf.storage_offset() - start)
     size, stride = sizes.read_all(leaf.shape), sizes.read_all(leaf.stride())
     is_cast = leaf.dtype != root.dtype
-    return ViewOutput(base, index is not None, size, stride, offset, leaf.dtype, is_cast)
+    is_detached = any(link.op is torch.ops.aten.detach.default for link in view.chain())
+    return ViewOutput(base, index is not None, size, stride, offset, leaf.dtype, is_cast, is_detached)
 
 
 def _fills(leaf: Tensor, root: Tensor) -> bool:

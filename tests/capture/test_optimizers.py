@@ -172,3 +172,19 @@ def test_a_gradient_in_the_memory_of_its_parameter():
     parameter.grad = parameter.detach()
     step()
     torch.testing.assert_close(parameter.detach(), expected)
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_a_detached_view_may_be_written_to(is_enabled):
+    weight = torch.nn.Parameter(torch.ones(2, 3))
+
+    def program():
+        return weight.detach(), weight.data[1], weight.detach().view(-1)
+
+    with torch.set_grad_enabled(is_enabled):
+        whole, row, flat = lamina.compile(program)()
+    whole.mul_(2)
+    row.add_(1)
+    flat.sub_(1)
+    assert torch.equal(weight.detach(), torch.tensor([[1.0] * 3, [2.0] * 3]))
+    assert weight.grad_fn is None and not flat.requires_grad
