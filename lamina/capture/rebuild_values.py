@@ -321,7 +321,7 @@ class ValueRebuilder:
         return name
 
     def _express_exception(self, value: BaseException, kind: type) -> str:
-        """An exception that the program made, without its traceback."""
+        """An exception that the program made."""
         arguments = "".join(f"{self.express(argument)}, " for argument in value.args)
         if not kind.__flags__ & IMMUTABLE_TYPE:
             name = self.writer.fresh(f"{self._name(kind.__new__)}({self._name(kind)}, {arguments})")
@@ -330,6 +330,8 @@ class ValueRebuilder:
         self._names[id(value)] = name
         for key, item in value.__dict__.items():
             self.writer.add(f"{name}.__dict__[{key!r}] = {self.express(item)}")
+        if value.__traceback__ is not None:
+            self.writer.add(f"{name}.__traceback__ = {self._name(value.__traceback__)}")
         for field in ("__cause__", "__context__", "__suppress_context__"):
             item = getattr(value, field)
             if item:

@@ -160,7 +160,7 @@ class SuspendedFrame:
         # The generator's own handled exception becomes the context, the caller's does not.
         if frame.handled is not None:
             self.machine.set_context(error)
-        self.machine.settle(error, keeps_traceback=False)
+        self.machine.settle(error)
         is_unhandled = True
         try:
             self.machine.unwind(frame, error)

@@ -21,8 +21,8 @@ from lamina.capture.machine.code import (
 from lamina.capture.machine.coroutines import AsyncGeneratorValue, CoroutineValue
 from lamina.capture.machine.frame import Frame
 from lamina.capture.machine.generators import GeneratorValue, SuspendedFrame
-from lamina.capture.machine.origins import make_traceback
 from lamina.capture.machine.signals import RETURNED, TracingFailed, TracingPaused, TracingStopped, Value, stop
+from lamina.capture.machine.tracebacks import extend_traceback, skip_machine
 
 DEEPEST = 900
 """Nested frames: near the interpreter's usual limit, where a RecursionError depends on what lies above."""
@@ -54,7 +54,7 @@ class Machine:
         self.pause_at = -1
         self.depth = 0
         self.settled: BaseException | None = None
-        self.keeps_traceback = False
+        self.passes_frame = True
         self.settled_traceback: types.TracebackType | None = None
         self.births: dict[int, int] = {}
         """At which step of the root a generator or class was made, by identity."""
@@ -163,12 +163,11 @@ class Machine:
 
     def unwind(self, frame: Frame, error: BaseException) -> None:
         """Continue at the handler of `error` in `frame`, or raise it further."""
+        entries, passes = self.settled_traceback, self.passes_frame
         if error is not self.settled:
             self.set_context(error)
-        if error is self.settled and self.keeps_traceback:
-            error.__traceback__ = self.settled_traceback
-        else:
-            error.__traceback__ = make_traceback()
+            entries, passes = skip_machine(error.__traceback__), True
+        error.__traceback__ = extend_traceback(entries, frame) if passes else entries
         index = frame.position - 1
         entry = frame.decoded.find_range(index)
         if entry is None:
@@ -190,10 +189,10 @@ class Machine:
             frame = frame.back
         return None
 
-    def settle(self, error: BaseException, keeps_traceback: bool = True) -> None:
-        """`error` is about to travel on as it is: neither its context nor, mostly, its traceback change."""
+    def settle(self, error: BaseException, passes_frame: bool = True) -> None:
+        """`error` is about to travel on with the context it has. passes_frame: one more traceback entry."""
         self.settled = error
-        self.keeps_traceback = keeps_traceback
+        self.passes_frame = passes_frame
         self.settled_traceback = error.__traceback__
 
     def set_context(self, error: BaseException, is_raised: bool = False) -> None:

@@ -12,7 +12,6 @@ and ours everywhere else.
 from __future__ import annotations
 
 import dis
-import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -27,8 +26,6 @@ NEVER_RAISED = (AssertionError, NotImplementedError)
 """What models raise about themselves."""
 FROM_ANYWHERE = (RecursionError, MemoryError, Warning)
 """Errors of the process's state and the user's filters: they come where they come."""
-
-NO_FRAME = sys._getframe()
 
 
 def call_natively(function: Callable[..., Value], /, *arguments: Value, **keywords: Value) -> Value:
@@ -46,11 +43,6 @@ def step_natively(iterable: Iterable[Value]) -> Iterator[Value]:
 NATIVE = (call_natively.__code__, step_natively.__code__)
 
 
-def make_traceback() -> types.TracebackType:
-    """A traceback without the machine's frames: they would keep what the program has let go of."""
-    return types.TracebackType(None, NO_FRAME, 0, 1)
-
-
 def check_origin(error: BaseException) -> None:
     """Raise TracingFailed if `error` is a failure of a model, not an error of the program."""
     if is_failure(error):
@@ -62,7 +54,7 @@ def is_failure(error: BaseException) -> bool:
     if not isinstance(error, Exception) or isinstance(error, FROM_ANYWHERE):
         return False
     place = find_place(error)
-    if place is None or place.tb_frame is NO_FRAME or place.tb_frame.f_code in NATIVE:
+    if place is None or place.tb_frame.f_code in NATIVE:
         return False
     code = place.tb_frame.f_code
     is_raised = code.co_code[place.tb_lasti] in RAISES and code.co_filename.startswith(MODELS)

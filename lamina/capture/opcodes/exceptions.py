@@ -28,7 +28,7 @@ def raise_varargs(machine: Any, frame: Frame, instruction: Instruction) -> int |
         if handled is None:
             raise RuntimeError("No active exception to reraise")
         machine.world.check_raised(handled)
-        machine.settle(handled)
+        machine.settle(handled, passes_frame=False)
         raise handled
     cause = frame.stack.pop() if instruction.arg == 2 else MISSING
     error = make_raised(machine, frame.stack.pop())
@@ -38,7 +38,7 @@ def raise_varargs(machine: Any, frame: Frame, instruction: Instruction) -> int |
             raise TypeError("exception causes must derive from BaseException")
         error.__cause__ = None if cause is None else make_raised(machine, cause)
     machine.set_context(error, is_raised=True)
-    machine.settle(error, keeps_traceback=False)
+    machine.settle(error)
     raise error
 
 
@@ -68,7 +68,7 @@ def check_exc_match(machine: Any, frame: Frame, instruction: Instruction) -> int
 def reraise(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     error = frame.stack.pop()
     machine.world.check_raised(error)
-    machine.settle(error)
+    machine.settle(error, passes_frame=False)
     raise error
 
 

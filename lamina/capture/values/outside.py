@@ -320,17 +320,17 @@ class Importer(ObjectRecords):
         if id(value) in self.world.globals_written:
             self.guards.identity(source, value)
             return self.world.read_namespace(value)
-        if isinstance(value, dict) and (len(value) > LARGE or any(value is each for each in REGISTRIES)):
-            if source.is_fixed:
-                self.guards.identity(source, value)
-                return LargeDict(self, value, Fixed(value, source.describe()))
-            return LargeDict(self, value, source)
-        if kind not in BUILTIN_CONTAINERS and walks_in_its_own_way(kind):
+        is_large = isinstance(value, dict) and (
+            len(value) > LARGE or any(value is each for each in REGISTRIES)
+        )
+        if not is_large and kind not in BUILTIN_CONTAINERS and walks_in_its_own_way(kind):
             return self._bring_opaque(value, source)
         if source.is_fixed:
             self.guards.identity(source, value)
             source = Fixed(value, source.describe())
-        else:
+        if is_large:
+            return LargeDict(self, value, source)
+        if not source.is_fixed:
             self.guards.kind(source, kind)
         copy = make_empty(value, kind)
         record = ContainerCopy(value, copy, source)

@@ -21,9 +21,9 @@ from lamina.capture.sources import Called, Field, Fixed
 from lamina.capture.values import calls, hashing, natives, reducing, scripted, sizes, subclasses, torch_calls
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type, is_native_type
+from lamina.capture.values.namespaces import Namespace
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.operators import COMPARE
-from lamina.capture.values.namespaces import Namespace
 from lamina.capture.values.outside import IMMUTABLE, LargeDict
 from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.subclasses import SubclassValue
