@@ -409,7 +409,47 @@ def texts_that_are_none():
     return [_message(lambda way=way: way(one)) for way in ways]
 
 
+def errors_that_print_objects():
+    """Their texts are made by the objects' own code, which may fail itself."""
+
+    class Printed:
+        def __init__(self, fails):
+            self.fails = fails
+
+        def __repr__(self):
+            if self.fails:
+                raise KeyError("printed")
+            return "".join(reversed("detnirp"))
+
+    class Meta(type):
+        def __repr__(cls):
+            return "printed class"
+
+    class NoError(ValueError, metaclass=Meta):
+        def __new__(cls):
+            return 3
+
+    def throw():
+        raise NoError
+
+    def steps():
+        yield
+
+    def throw_inside():
+        generator = steps()
+        next(generator)
+        generator.throw(NoError)
+
+    texts = []
+    for fails in (False, True):
+        texts += [_message(lambda item=Printed(fails): [1, Printed(False)].index(item))]
+        texts += [_message(lambda item=Printed(fails): collections.deque([1]).index(item))]
+        texts += [_message(lambda item=Printed(fails): (1,).index(item))]
+    return texts, _message(throw), _message(throw_inside)
+
+
 PROGRAMS = [
+    errors_that_print_objects,
     texts_that_are_none,
     sequences_repeated,
     extremes_ask_in_order,

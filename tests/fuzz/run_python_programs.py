@@ -128,6 +128,8 @@ def judge(seed, runner, stopped_kinds, prepare):
             error = stopped.error
             if error.code == "raises" and expected[0] == "result":
                 return "different", f"  an exception that CPython does not raise: {error}"
+            if error.code == "failure":
+                return "different", f"  the machine itself fails: {error}"
             return "stopped", error.code
     except TimeUp:
         return "slow", ""

@@ -243,7 +243,7 @@ class Judge:
     def judge_stop(self, test, native, stops):
         last = stops[-1]
         detail = str(last)
-        if last.code == "raises" and not native[0]:
+        if last.code == "failure" or (last.code == "raises" and not native[0]):
             return "spurious", last.code, detail
         if self.mode == "traced" and last.code != "slow" and self.run(test, None) != native:
             return "leaked", last.code, detail

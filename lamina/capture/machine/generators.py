@@ -294,9 +294,11 @@ def make_exception(world: Any, kind: Any, value: Any = None) -> BaseException:
     except TracingStopped:
         raise
     except BaseException as error:
+        world.check_origin(error)
         # An error of the construction is what is thrown.
         return error
     if not isinstance(made, BaseException):
         name = type(made).__name__
-        return TypeError(f"calling {kind!r} should have returned an instance of BaseException, not {name}")
+        text = world.to_repr(kind)
+        return TypeError(f"calling {text} should have returned an instance of BaseException, not {name}")
     return made

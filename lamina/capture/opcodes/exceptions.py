@@ -15,7 +15,8 @@ def make_raised(machine: Any, value: Value) -> BaseException:
     if isinstance(value, type) and issubclass(value, BaseException):
         made = machine.world.call(value, (), {})
         if not isinstance(made, BaseException):
-            raise TypeError(f"calling {value!r} should have returned an instance of BaseException")
+            text, kind = machine.world.to_repr(value), machine.world.to_repr(type(made))
+            raise TypeError(f"calling {text} should have returned an instance of BaseException, not {kind}")
         return made
     if isinstance(value, BaseException):
         return value

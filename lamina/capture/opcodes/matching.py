@@ -34,8 +34,8 @@ def match_keys(machine: Any, frame: Frame, instruction: Instruction) -> int | No
     getter = machine.world.load_attribute(subject, "get")
     values: list[Value] = []
     for index, key in enumerate(keys):
-        if key in keys[:index]:
-            raise ValueError(f"mapping pattern checks duplicate key ({key!r})")
+        if machine.world.contains(keys[:index], key):
+            raise ValueError(f"mapping pattern checks duplicate key ({machine.world.to_repr(key)})")
         value = machine.world.call(getter, (key, MISSING), {})
         if value is MISSING:
             frame.stack.append(None)

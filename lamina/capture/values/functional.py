@@ -265,8 +265,9 @@ def search_index(world: Any, owner: Any, item: Value) -> int:
     for index, element in enumerate(owner):
         if find_equal(world, (element,), item):
             return index
-    what = "tuple.index(x): x not in tuple" if isinstance(owner, tuple) else f"{item!r} is not in list"
-    raise ValueError(f"{item!r} is not in deque" if isinstance(owner, deque) else what)
+    if isinstance(owner, tuple):
+        raise ValueError("tuple.index(x): x not in tuple")
+    raise ValueError(f"{world.to_repr(item)} is not in {'deque' if isinstance(owner, deque) else 'list'}")
 
 
 def search_count(world: Any, owner: Any, item: Value) -> int:
