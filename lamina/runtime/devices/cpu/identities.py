@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
@@ -37,6 +38,17 @@ GETTERS: dict[str, tuple[str, int]] = {
 }
 TYPE_OFFSET = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
 """An object's header ends with its class."""
+
+
+USED_OFFSET = object.__basicsize__
+"""Behind a dict's header lies the number of its entries (`ma_used`)."""
+
+
+@cache
+def keeps_length() -> bool:
+    """Whether that is so in this Python."""
+    dicts: list[dict[Any, Any]] = [{}, dict.fromkeys(range(9)), OrderedDict(a=1)]
+    return all(ctypes.c_ssize_t.from_address(id(each) + USED_OFFSET).value == len(each) for each in dicts)
 
 
 @cache
@@ -132,6 +144,8 @@ def encode(row: Row) -> tuple[int, int, int, int, int]:
     kind, holder, key, expected = row
     if kind == "type":
         return 0, id(holder), TYPE_OFFSET, id(expected), LOADED
+    if kind == "empty" and keeps_length():
+        return 0, id(holder), USED_OFFSET, 0, LOADED
     if kind == "version":
         return 0, id(holder), version_offset(), version_of(holder), VERSION
     name, mode = GETTERS[kind]
