@@ -35,6 +35,9 @@ class SizeHistory:
     """Dimensions seen with two sizes."""
     numbers: dict[Any, int | float] = field(default_factory=dict)
     varying_numbers: set[Any] = field(default_factory=set)
+    tuples: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
+    varying_tuples: set[Any] = field(default_factory=set)
+    """Paths to tuples of constants at which there was another one in an earlier capture."""
     walked: dict[Any, int] = field(default_factory=dict)
     """How many captures walked the iterator at a path."""
 
@@ -88,6 +91,12 @@ class SizeHistory:
         if isinstance(value, float):
             return (0, None) if math.isfinite(value) else None
         return bounds_of_int(value)
+
+    def is_replaced(self, value: tuple[Any, ...], source: Source) -> bool:
+        """Whether the tuple of constants at `source` is another one in some captures."""
+        if self.tuples.setdefault(source.key, value) is not value:
+            self.varying_tuples.add(source.key)
+        return source.key in self.varying_tuples
 
 
 _current: ContextVar[SizeHistory | None] = ContextVar("history", default=None)

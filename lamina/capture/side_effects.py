@@ -88,6 +88,8 @@ def collect_side_effects(world: Any) -> SideEffects:
             effects.containers.append(ContainerWrite(record))
     for state in world.importer.states.values():
         effects.attributes += changed_attributes(state)
+    for tensor in world.dropped_gradients.values():
+        effects.attributes.append(AttributeWrite(tensor.source, "grad", None, in_dict=False))
     for entries, names in world.globals_written.values():
         effects.globals += [(entries, name, value) for name, value in names.items()]
     effects.cells = list(world.cell_writes.values())

@@ -188,3 +188,100 @@ def test_a_detached_view_may_be_written_to(is_enabled):
     flat.sub_(1)
     assert torch.equal(weight.detach(), torch.tensor([[1.0] * 3, [2.0] * 3]))
     assert weight.grad_fn is None and not flat.requires_grad
+
+
+def make_update(parameters, **options):
+    """What follows `loss.backward()` in a training loop."""
+    optimizer = torch.optim.AdamW(parameters, **options)
+
+    def update():
+        norm = torch.nn.utils.clip_grad_norm_(parameters, 0.5)
+        optimizer.step()
+        optimizer.zero_grad()
+        return norm, all(each.grad is None for each in parameters)
+
+    return update, optimizer
+
+
+def test_an_update_is_one_graph():
+    results = []
+    for wrap in (lambda update: update, lambda update: lamina.compile(update, backend=run_as_it_is)):
+        lamina.reset()
+        parameters = make_parameters()
+        update, _ = make_update(parameters)
+        update = wrap(update)
+        norms = []
+        for number in range(4):
+            set_gradients(parameters, number)
+            norm, is_cleared = update()
+            assert is_cleared and all(each.grad is None for each in parameters)
+            norms.append(norm)
+        results.append([norms, parameters])
+    assert lamina.counters()["breaks"] == 0 and lamina.counters()["graphs"] == 2
+    torch.testing.assert_close(results[1], results[0])
+
+
+def test_gradients_are_kept_as_zeros():
+    parameters = make_parameters()
+    optimizer = torch.optim.SGD(parameters)
+    lamina.reset()
+    clear = lamina.compile(optimizer.zero_grad)
+    for number in range(2):
+        set_gradients(parameters, number)
+        kept = [each.grad for each in parameters]
+        clear(set_to_none=False)
+        assert all(each.grad is old and not old.any() for each, old in zip(parameters, kept, strict=True))
+    assert lamina.counters()["breaks"] == 0 and lamina.counters()["graphs"] == 1
+
+
+def test_rates_and_betas_that_a_scheduler_changes():
+    parameters = make_parameters()
+    optimizer = torch.optim.Adam(parameters, lr=0.1)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=12)
+    lamina.reset()
+    step = lamina.compile(optimizer.step, backend=run_as_it_is)
+    for number in range(10):
+        set_gradients(parameters, number)
+        step()
+        scheduler.step()
+        if number == 3:
+            counted = lamina.counters()
+    assert lamina.counters() == counted and counted["breaks"] == 0
+
+
+def test_a_rate_in_a_tensor():
+    parameters = make_parameters()
+    optimizer = torch.optim.SGD(parameters, lr=torch.tensor(0.5))
+    lamina.reset()
+    step = lamina.compile(optimizer.step, backend=run_as_it_is)
+    before = [each.detach().clone() for each in parameters]
+    for number in range(3):
+        set_gradients(parameters, 0)
+        optimizer.param_groups[0]["lr"].fill_(0.5 ** (number + 1))
+        step()
+    assert lamina.counters()["graphs"] == 1 and lamina.counters()["breaks"] == 0
+    expected = [old - 0.875 * each.grad for old, each in zip(before, parameters, strict=True)]
+    torch.testing.assert_close([each.detach() for each in parameters], expected)
+
+
+def test_more_parameters_than_are_copied():
+    parameters = [torch.nn.Parameter(torch.ones(1)) for _ in range(260)]
+    optimizer = torch.optim.SGD(parameters, momentum=0.9)
+    for each in parameters:
+        each.grad = torch.ones(1)
+    optimizer.step()
+    lamina.reset()
+    lamina.compile(optimizer.step, backend=run_as_it_is)()
+    assert lamina.counters()["breaks"] == 0 and lamina.counters()["graphs"] == 1
+    assert all(each.item() == pytest.approx(1 - 1e-3 * 2.9) for each in parameters)
+
+
+def test_hooks_of_a_step():
+    parameters = make_parameters()
+    optimizer = torch.optim.SGD(parameters)
+    calls = []
+    optimizer.register_step_pre_hook(lambda *_: calls.append("before"))
+    optimizer.register_step_post_hook(lambda *_: calls.append("after"))
+    set_gradients(parameters, 0)
+    lamina.compile(optimizer.step, backend=run_as_it_is, fullgraph=True)()
+    assert calls == ["before", "after"]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from lamina.capture.machine.signals import MISSING, Value
-from lamina.capture.values.conversions import Arguments, Keywords
+from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.tensor import TensorValue
 
 PREFIX = "_foreach_"
@@ -63,3 +63,21 @@ def spread(value: Value, count: int, is_factor: bool) -> list[Value] | None:
     if is_factor and type(value) is TensorValue:
         return [value[place] for place in range(count)] if value.fake.shape == (count,) else None
     return [value] * count
+
+
+def model_group(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """Lists of tensors by the device and type of those in the first list, in torch's order."""
+    lists, with_indices = bind_group(*arguments, **keywords)
+    likes = [torch.empty(0, dtype=each.fake.dtype, device=each.fake.device) for each in lists[0]]
+    return {
+        key: ([[each[place] for place in places] if each else [] for each in lists], places * with_indices)
+        for key, (_, places) in GROUP([likes], True).items()
+    }
+
+
+def bind_group(tensorlistlist: Value, with_indices: bool = False) -> tuple[Value, bool]:
+    return tensorlistlist, with_indices
+
+
+GROUP: Any = torch._C._group_tensors_by_device_and_dtype
+FOREACH_MODELS: dict[Any, Model] = {GROUP: model_group}

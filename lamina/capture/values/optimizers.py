@@ -57,9 +57,16 @@ def model_branching(function: Callable[..., Any], *lists: int) -> Model:
     return model
 
 
+def model_zero_grad(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    """`optimizer.zero_grad()`, which torch marks to be left out by its own compiler."""
+    return world.call(ZERO_GRAD.__wrapped__, arguments, keywords)
+
+
+ZERO_GRAD: Any = optimizer.Optimizer.zero_grad
 OPTIMIZER_MODELS: dict[Any, Model] = {
     optimizer._get_value: model_get_value,
     optimizer._stack_if_compiling: model_stack,
+    ZERO_GRAD: model_zero_grad,
     asgd.asgd: model_branching(asgd.asgd, 3, 4, 5),
     radam.radam: model_branching(radam.radam, 4),
     rprop.rprop: model_branching(rprop.rprop),

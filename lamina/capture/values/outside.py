@@ -112,19 +112,21 @@ class LargeDict:
         self.source = source
 
     def get(self, key: Any, default: Any = None) -> Any:
-        key = find_original_key(key)
+        key = find_original_key(self.importer, key)
         if key not in self:
             return default
         return self.importer.bring(self.original[key], Item(self.source, key))
 
     def __getitem__(self, key: Any) -> Any:
         found = self.get(key, MISSING)
-        if found is MISSING:
-            raise KeyError(key)
-        return found
+        if found is not MISSING:
+            return found
+        if isinstance(self.original, collections.defaultdict):
+            stop("large-dict", f"a dict of {len(self.original)} entries from outside would make another one")
+        raise KeyError(key)
 
     def __contains__(self, key: Any) -> bool:
-        key = find_original_key(key)
+        key = find_original_key(self.importer, key)
         present = key in self.original
         if present:
             self.importer.guard_present_key(self.source, key)
@@ -136,13 +138,14 @@ class LargeDict:
         stop("large-dict", f"a dict of {len(self.original)} entries from outside is used as a whole ({name})")
 
 
-def find_original_key(key: Any) -> Any:
-    """The tensor for which a traced one stands, any other key itself."""
+def find_original_key(importer: Importer, key: Any) -> Any:
+    """The tensor for which a traced one stands, guarded to be that one; any other key itself."""
     if type(key) is not TensorValue:
         return key
-    if not isinstance(key.source, Fixed):
-        stop("large-dict", "a large dict from outside is asked for a tensor that is not always the same one")
-    return key.source.value
+    if key.source is None:
+        stop("large-dict", "a large dict from outside is asked for a tensor that was made inside")
+    importer.guards.identity(key.source, key.real)
+    return key.real
 
 
 class Importer(ObjectRecords):
@@ -296,8 +299,10 @@ class Importer(ObjectRecords):
 
     def _bring_tuple(self, value: Any, kind: type, source: Source) -> Value:
         if source.is_fixed and kind is tuple and all(type(item) in IMMUTABLE for item in value):
-            self.guards.identity(source, value)
-            return value
+            history = self.world.history
+            if history is None or not history.is_replaced(value, source):
+                self.guards.identity(source, value)
+                return value
         if kind is not tuple and kind is not frozenset and not is_plain_tuple(value, kind):
             return self._bring_opaque(value, source)
         self.classes.append(kind)

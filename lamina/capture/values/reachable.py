@@ -98,6 +98,8 @@ class Snapshot:
                 yield entries, name, value
         for cell, value in world.cell_writes.values():
             yield cell, None, value
+        for tensor in world.dropped_gradients.values():
+            yield tensor, "grad", None
         for state in world.importer.states.values():
             for write in changed_attributes(state):
                 yield state, write.name, write.value

@@ -81,6 +81,8 @@ class TensorMethod:
             stop("tensor-method", f"Tensor.{self.name} cannot be captured")
         if self.name in READ_VALUES:
             return self.owner.read_values(self.name, arguments)
+        if self.name == "requires_grad_" and self.owner.fake.requires_grad is bool(*(arguments or (True,))):
+            return self.owner
         if self.name in CHANGES_INPUT and self.owner.source is not None:
             stop("tensor-method", f"Tensor.{self.name} changes an input as an object", "do it outside")
         if self.name == "storage_offset":

@@ -24,7 +24,7 @@ from lamina.capture.values.attributes import IMMUTABLE_TYPE
 from lamina.capture.values.checks import CHECK_MODELS
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.custom_functions import model_apply
-from lamina.capture.values.foreach import PREFIX, record_foreach
+from lamina.capture.values.foreach import FOREACH_MODELS, PREFIX, record_foreach
 from lamina.capture.values.higher_order import HIGHER_ORDER_MODELS
 from lamina.capture.values.legacy_constructors import LEGACY_MODELS
 from lamina.capture.values.logs import LOG_MODELS
@@ -337,6 +337,7 @@ def collect_models() -> dict[Any, Model]:
         **MODE_MODELS,
         **PROFILING_MODELS,
         **OPTIMIZER_MODELS,
+        **FOREACH_MODELS,
         **INTERCEPTION_MODELS,
         **WARNING_MODELS,
         print: model_print,

@@ -86,6 +86,8 @@ class TracedAttributes(TracedNames):
             own = owner.real.__dict__ if hasattr(owner.real, "__dict__") else {}
             if name in own:
                 return self.importer.bring(own[name], Attribute(owner.source, name))
+            if name == "grad" and id(owner) in self.dropped_gradients:
+                return None
             if name == "grad":
                 return self.importer.bring(owner.real.grad, Field(owner.source, "grad"))
             if not hasattr(type(owner.real), name):
@@ -249,6 +251,9 @@ class TracedAttributes(TracedNames):
             store_subclass_attribute(owner, name, value)
             return
         if type(owner) is TensorValue and name == "requires_grad" and value is owner.fake.requires_grad:
+            return
+        if type(owner) is TensorValue and name == "grad" and owner.source is not None and value is None:
+            self.dropped_gradients[id(owner)] = owner
             return
         if self.is_open_module(owner):
             self.write_name(owner.__dict__, name, value)

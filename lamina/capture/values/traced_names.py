@@ -17,6 +17,7 @@ from lamina.capture.sources import CellContents, Field, Fixed, Global, Item, Sou
 from lamina.capture.values.modes import Modes
 from lamina.capture.values.namespaces import Namespace
 from lamina.capture.values.outside import IMMUTABLE, Importer
+from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.trust import is_library_file, is_trusted_module
 from lamina.capture.values.world import World
 
@@ -45,6 +46,8 @@ class TracedNames(World):
         """Functions from outside that were called."""
         self.globals_written: dict[int, tuple[dict[str, Value], dict[str, Value]]] = {}
         self.namespaces: dict[int, Namespace] = {}
+        self.dropped_gradients: dict[int, TensorValue] = {}
+        """Tensors from outside whose `grad` was set to None."""
         self.hook_tables: dict[int, tuple[dict[str, Any] | None, str, Any]] = {}
         """Tables of hooks that were found empty, and where they lie."""
         self.defaults: dict[int, tuple[tuple[Value, ...], dict[str, Value]]] = {}
