@@ -40,16 +40,11 @@ def program(x):
         return x - 1
 
 
-def not_implemented(*args, **keywords):
-    raise NotImplementedError
-
-
 FAULTS = {
     AttributeError: lambda *args, **keywords: None.missing,
     TypeError: lambda *args, **keywords: len(1),
     KeyError: lambda *args, **keywords: {}["missing"],
     IndexError: lambda *args, **keywords: [][1],
-    NotImplementedError: not_implemented,
 }
 
 
@@ -75,6 +70,17 @@ def test_a_failure_of_a_model(monkeypatch, model, kind):
     fault = FAULTS[kind].__code__.replace(co_filename=model.__code__.co_filename)
     monkeypatch.setattr(model, "__code__", fault)
     with pytest.raises(CompilerBug, match=kind.__name__):
+        trace(program, (torch.ones(2),), {})
+
+
+def give_up(*args, **keywords):
+    raise NotImplementedError
+
+
+def test_what_a_model_says_of_itself(monkeypatch):
+    fault = give_up.__code__.replace(co_filename=functional.__file__)
+    monkeypatch.setattr(functional.order, "__code__", fault)
+    with pytest.raises(CompilerBug, match="NotImplementedError"):
         trace(program, (torch.ones(2),), {})
 
 
@@ -138,7 +144,40 @@ def catch_errors(x):
     return x + 1, caught
 
 
-def test_errors_of_native_code_are_the_programs():
+def raise_own(x):
+    """Errors of the kinds that models raise about themselves, passed on by the machine's own code."""
+    caught = []
+
+    def steps():
+        yield
+
+    def throw(kind):
+        generator = steps()
+        next(generator)
+        generator.throw(kind())
+
+    class Descriptor:
+        def __get__(self, owner, kind):
+            raise NotImplementedError
+
+    class Compared:
+        __eq__ = Descriptor()
+
+    for attempt in (
+        lambda: throw(NotImplementedError),
+        lambda: throw(AssertionError),
+        lambda: sorted([1, 2], key=lambda item: throw(AssertionError)),
+        lambda: str(Compared() == 3),
+    ):
+        try:
+            caught.append(attempt())
+        except Exception as error:
+            caught.append(type(error).__name__)
+    return x + 1, caught
+
+
+@pytest.mark.parametrize("catch_errors", [catch_errors, raise_own])
+def test_errors_of_the_program(catch_errors):
     x = torch.ones(2)
     captured = trace(catch_errors, (x,), {}, fullgraph=True)
     outputs = captured.graph_module(*captured.fetch_inputs((x,), {}))

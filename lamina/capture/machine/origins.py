@@ -19,8 +19,9 @@ from pathlib import Path
 from lamina.capture.machine.signals import TracingFailed, Value
 
 PACKAGE = str(Path(__file__).parents[2])
-MODELS = tuple(str(Path(__file__).parents[1] / part) for part in ("machine", "opcodes", "values"))
-"""Where a `raise` statement speaks for CPython."""
+MODELS = str(Path(__file__).parents[1] / "values")
+SPEAKING = (*(str(Path(__file__).parents[1] / part) for part in ("machine", "opcodes")), MODELS)
+"""Where a `raise` statement speaks for CPython, or passes on what the program raised."""
 RAISES = tuple(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
 NEVER_RAISED = (AssertionError, NotImplementedError)
 """What models raise about themselves."""
@@ -57,8 +58,8 @@ def is_failure(error: BaseException) -> bool:
     if place is None or place.tb_frame.f_code in NATIVE:
         return False
     code = place.tb_frame.f_code
-    is_raised = code.co_code[place.tb_lasti] in RAISES and code.co_filename.startswith(MODELS)
-    return not is_raised or isinstance(error, NEVER_RAISED)
+    is_raised = code.co_code[place.tb_lasti] in RAISES and code.co_filename.startswith(SPEAKING)
+    return not is_raised or (isinstance(error, NEVER_RAISED) and code.co_filename.startswith(MODELS))
 
 
 def find_place(error: BaseException) -> types.TracebackType | None:
