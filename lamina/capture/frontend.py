@@ -37,7 +37,7 @@ BREAK_ATTEMPTS = 6
 BREAKABLE = ("CALL", "FOR_ITER", "GET_ITER", "BEFORE_WITH", "LOAD_ATTR", "LOAD_METHOD")
 """Bytecodes that make what cannot leave a trace."""
 
-NEVER_BROKEN = frozenset({"raises", "caller-frame"})
+NEVER_BROKEN = frozenset({"raises", "caller-frame", "uninitialized"})
 """Codes of what needs the call whole, as eager makes it."""
 
 Start = Callable[[TracingWorld], Value]

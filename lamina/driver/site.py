@@ -32,9 +32,12 @@ from lamina.options import Options
 from lamina.runtime.devices.cpu import resident
 from lamina.runtime.devices.cpu.identities import make_check
 
-GRADIENT_REASON = "gradients are needed: training is not compiled yet, the call runs eagerly"
-USERS_ERRORS = frozenset({"op-error", "raises"})
-"""Capture's codes for a program that fails by itself: the eager call raises the user's own error."""
+GRADIENT_REASON = "gradients are needed: training is not compiled yet"
+EAGERS_ALONE = frozenset({"op-error", "raises", "uninitialized"})
+"""Capture's codes for calls that say nothing of later ones: eager raises the user's own error, or makes the
+parameters of a lazy module."""
+ERRORS_OF_VALUES = (RuntimeError, IndexError, ValueError)
+"""What torch's operations raise for values that they do not take."""
 RECOMPILE_LIMIT = 8
 """Variants of one place, for the same modules among the arguments, before further ones run eagerly (with one
 warning)."""
@@ -63,7 +66,7 @@ class Entry:
     captured: Captured
     compiled: Compiled | None
     reason: str = ""
-    """Why this variant runs eagerly."""
+    """Why this variant's operations run eagerly."""
     leaves_gradients_out: bool = False
     """Whether it takes tensors that need gradients where these are on, and makes none that do."""
 
@@ -137,7 +140,7 @@ class Site:
                     outputs = compiled(inputs)
             else:
                 outputs = compiled(inputs)
-        except RuntimeError:
+        except ERRORS_OF_VALUES:
             if not compiled.is_repeatable:
                 raise
             # An index out of range, say: eager raises the error that the user knows.
@@ -160,7 +163,8 @@ class Site:
                 return self.run_eagerly(*args, **kwargs), None
             is_own = entry.compiled is not None and self.settings.backend is None
             if is_own:
-                entry.leaves_gradients_out = needs_gradient(entry.captured.fetch_inputs(args, kwargs))
+                given = entry.captured.fetch_inputs(args, kwargs)
+                entry.leaves_gradients_out = not entry.reason and needs_gradient(given)
                 entry.captured.check_natively(make_check)
             self._put_in_front(entry, modules)
             self.takes_modules |= bool(modules)
@@ -198,7 +202,9 @@ class Site:
                 compiled = Compiled(lambda values: list(run(*values)), is_repeatable=captured.is_checked)
                 return Entry(captured, compiled)
             if captured.has_history:
-                return Entry(captured, None, GRADIENT_REASON)
+                # Behind a break there may be what needs none: an optimizer's step.
+                compiled = None if captured.pause is None else run_as_captured(captured)
+                return Entry(captured, compiled, GRADIENT_REASON)
             try:
                 kinds = kinds_of(captured, inputs)
                 # What sizes that vary need is imported only with the first of them.
@@ -229,7 +235,7 @@ class Site:
     def _refuse(self, kind: Any, error: LaminaError) -> None:
         """Remember that this kind of call runs eagerly; raise where the caller asked for a whole graph."""
         self.failures.append(error)
-        if isinstance(error, Unsupported) and error.code in USERS_ERRORS:
+        if isinstance(error, Unsupported) and error.code in EAGERS_ALONE:
             return
         if isinstance(error, UserError) or self.settings.fullgraph:
             raise error
@@ -309,6 +315,12 @@ def is_supported_platform() -> bool:
         f"lamina compiles on Linux (x86-64, aarch64), not on {here}: calls run eagerly", stacklevel=5
     )
     return False
+
+
+def run_as_captured(captured: Captured) -> Compiled:
+    """The operations of a graph one by one, as autograd has to see them."""
+    graph = captured.graph_module
+    return Compiled(lambda values: list(graph(*values)), is_repeatable=captured.is_checked)
 
 
 def kinds_of(captured: Captured, inputs: list[Any]) -> list[str]:

@@ -168,6 +168,8 @@ def guard_interception(world: Any) -> None:
 def bring_subclass(importer: Any, tensor: torch.Tensor, source: Source) -> SubclassValue:
     """A tensor of a class of the user's, read at `source`."""
     kind = type(tensor)
+    if torch.nn.parameter.is_lazy(tensor):
+        stop("uninitialized", "a tensor of a lazy module has no sizes before the module's first call")
     check_class(kind)
     guard_interception(importer.world)
     importer.guards.kind(source, kind)
