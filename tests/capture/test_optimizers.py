@@ -285,3 +285,31 @@ def test_hooks_of_a_step():
     set_gradients(parameters, 0)
     lamina.compile(optimizer.step, backend=run_as_it_is, fullgraph=True)()
     assert calls == ["before", "after"]
+
+
+def test_a_training_step():
+    """It breaks at `backward`, and what follows is one graph."""
+    results = []
+    for wrap in (lambda step: step, lamina.compile):
+        lamina.reset()
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
+        update, optimizer = make_update(list(model.parameters()), lr=0.05)
+
+        def step(x, model=model, update=update, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = (model(x) ** 2).mean()
+            loss.backward()
+            return loss, update()
+
+        step = wrap(step)
+        losses = []
+        for number in range(5):
+            losses.append(step(torch.randn(4, 3)))
+            if number == 1:
+                counted = lamina.counters()
+        results.append([losses, list(model.parameters()), list(optimizer.state.values())])
+    assert lamina.counters() == counted and counted["graphs"] == 3 and counted["breaks"] == 1
+    torch.testing.assert_close(results[1], results[0])
+    reasons = [graph.eager_reason for graph in lamina.explain(step, torch.randn(4, 3)).graphs]
+    assert [bool(reason) for reason in reasons] == [True, False, False]
