@@ -136,13 +136,24 @@ def prepared_bytes(function: Operation) -> int:
 
 
 def is_repeatable(program: Operation) -> bool:
-    """Whether the program, stopped halfway, has changed nothing that the caller sees."""
-    calls = [each for each in program.body if each.name == "program.call"]
-    writes = any(plain(each.attributes["callee"]).split(".")[1].endswith("_") for each in calls)
-    draws = any(
-        "effects" in each.attributes and plain(each.attributes["effects"]) == "random" for each in calls
-    )
-    launches = [each for each in program.body if each.name == "program.launch"]
-    outputs = [value for each in launches for value in each.operands[-plain(each.attributes["outputs"]) :]]
-    into = any(isinstance(buffer_root(value), BlockArgument) for value in outputs)
-    return not (writes or draws or into)
+    """Whether the program has changed nothing that the caller sees wherever it may fail: in a library call."""
+    is_changed = False
+    for operation in program.body:
+        is_changed = is_changed or changes_outside(operation)
+        if is_changed and operation.name == "program.call":
+            return False
+    return True
+
+
+def changes_outside(operation: Operation) -> bool:
+    """Whether an operation of a program writes to an argument or draws random numbers."""
+    if operation.name == "program.call":
+        effects = operation.attributes.get("effects")
+        writes = plain(operation.attributes["callee"]).split(".")[1].endswith("_")
+        return writes or (effects is not None and plain(effects) == "random")
+    if operation.name == "program.copy":
+        return isinstance(buffer_root(operation.operand(1)), BlockArgument)
+    if operation.name != "program.launch":
+        return False
+    outputs = operation.operands[-plain(operation.attributes["outputs"]) :]
+    return any(isinstance(buffer_root(value), BlockArgument) for value in outputs)

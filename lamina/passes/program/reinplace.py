@@ -10,7 +10,9 @@
 Legal when nothing reads the argument's old value after that operation. A kernel may read and write one
 buffer only when it reads each element where it writes it, and by then is done with all that depends on it, as
 pointwise kernels are, whatever else they write in the same loop, and those that normalise rows and write
-nothing else. (An argument that is written shares memory with no other one: the trace refuses such calls.)
+nothing else. (An argument that is written shares memory with no other one: the trace refuses such calls.) Nor
+does a kernel write into an argument before values are checked: a call that fails there has changed nothing, and
+can be made again in eager for eager's error.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ IN_PLACE = {
     )
 }
 """Library operations whose first argument can be written in place, with the name of that variant."""
+CHECK = "aten._assert_async.msg"
 MOVING = frozenset({"lamina.index", "lamina.reverse", "lamina.pad"})
 """Operations in kernels that read elsewhere than they write."""
 
@@ -50,9 +53,10 @@ def run(module: Operation, program: Operation) -> int:
     if not any(map(_is_mutation, program.body)):
         return 0
     order = {operation: place for place, operation in enumerate(program.body)}
+    last_check = max((order[each] for each in program.body if is_check(each)), default=-1)
     count = 0
     for copy, writers in _find_copies(program):
-        if _in_place_call(copy, order) or _in_place_launch(copy, writers, kernels, order):
+        if _in_place_call(copy, order) or _in_place_launch(copy, writers, kernels, order, last_check):
             copy.erase()
             count += 1
     return count
@@ -95,6 +99,11 @@ def _in_place_call(copy: Operation, order: Order) -> bool:
     return True
 
 
+def is_check(operation: Operation) -> bool:
+    """Whether the program fails here for values that eager does not take."""
+    return operation.name == "program.call" and plain(operation.attributes["callee"]) == CHECK
+
+
 def _is_returned(value: Value, call: Operation) -> bool:
     """Whether the caller gets the value, or a view of it, as memory of its own."""
     assert call.parent is not None
@@ -102,9 +111,13 @@ def _is_returned(value: Value, call: Operation) -> bool:
 
 
 def _in_place_launch(
-    copy: Operation, writers: list[Operation], kernels: Mapping[str, Operation], order: Order
+    copy: Operation,
+    writers: list[Operation],
+    kernels: Mapping[str, Operation],
+    order: Order,
+    last_check: int,
 ) -> bool:
-    """`writers` of what is copied: it must be the work of one launch."""
+    """`writers` of what is copied: it must be the work of one launch, behind all checks of values."""
     source, target = copy.operands
     buffer = buffer_root(source)
     alloc = buffer.defining_op
@@ -123,7 +136,7 @@ def _in_place_launch(
     if len(writers) != 1 or not has_equal_strides(source.type, target.type) or offset_of(source) != 0:
         return False
     launch = writers[0]
-    if launch.name != "program.launch" or not writes(launch, buffer):
+    if launch.name != "program.launch" or not writes(launch, buffer) or order[launch] < last_check:
         return False
     if not _is_last_use(target, launch, copy, order):
         return False
