@@ -21,6 +21,8 @@ from lamina.capture.sources import Source
 from lamina.errors import UserError
 
 Bounds = tuple[int, int | None]
+MOST_CLOSED = 4
+"""Containers of one place that had to be brought in with their items before all others are."""
 MARK = "_lamina_dynamic"
 """The attribute under which `mark_dynamic` notes dimension -> bounds on a tensor."""
 
@@ -40,6 +42,10 @@ class SizeHistory:
     """Paths to tuples of constants at which there was another one in an earlier capture."""
     walked: dict[Any, int] = field(default_factory=dict)
     """How many captures walked the iterator at a path."""
+    lengths: dict[Any, int] = field(default_factory=dict)
+    varying_containers: set[Any] = field(default_factory=set)
+    closed_containers: set[Any] = field(default_factory=set)
+    """Containers whose items the program needs, however many they are."""
 
     @property
     def has_varied(self) -> bool:
@@ -97,6 +103,14 @@ class SizeHistory:
         if self.tuples.setdefault(source.key, value) is not value:
             self.varying_tuples.add(source.key)
         return source.key in self.varying_tuples
+
+    def is_open_container(self, length: int, source: Source) -> bool:
+        """Whether a container of this length is to be brought in without its items."""
+        key = source.key
+        if length != self.lengths.setdefault(key, length):
+            self.varying_containers.add(key)
+        is_open = key in self.varying_containers and key not in self.closed_containers
+        return is_open and len(self.closed_containers) < MOST_CLOSED
 
 
 _current: ContextVar[SizeHistory | None] = ContextVar("history", default=None)

@@ -215,6 +215,9 @@ def capture(
             return captured
         except TracingStopped as stopped:
             reason = stopped.error
+        if attempt.world.importer.open_containers.has_closed:
+            attempt = Attempt(start, args, kwargs, attempt.refused, alone)
+            continue
         walked = attempt.world.importer.walks.walked()
         if reason.code == "iterator-argument" and walked:
             return capture(start, args, kwargs, may_pause=may_pause, alone=alone | walked)
@@ -382,7 +385,9 @@ def guard_written_objects(world: TracingWorld, effects: SideEffects) -> None:
     importer = world.importer
     known = [(type(record.original), record.source) for record in importer.copies.values()]
     known += [(type(state.owner), state.source) for state in importer.states.values()]
+    known += [(type(each.original), each.source) for each in importer.open_containers.known.values()]
     written = [(type(write.record.original), write.record.source) for write in effects.containers]
+    written += [(type(each.original), each.source) for each in effects.open_containers]
     written += [
         (kind, source)
         for kind, source in known

@@ -32,6 +32,7 @@ from lamina.capture.sources import Source
 from lamina.capture.symbols import Symbols
 from lamina.capture.tensor_factors import record_scaled
 from lamina.capture.values.computed import Computed
+from lamina.capture.values.open_containers import OpenContainer
 from lamina.capture.values.sizes import NumberValue, PendingCall, SizeTuple, make_size
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.unknown import Unknown
@@ -412,6 +413,8 @@ def to_fake(value: Any) -> Any:
         return PYTHON_DTYPES[value]
     if kind is range:
         return value
+    if issubclass(kind, OpenContainer):
+        value.end_capture()
     return stop(
         "op-argument", f"a {kind.__qualname__} is passed to a torch operation", "pass tensors and numbers"
     )

@@ -13,6 +13,7 @@ import collections
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value
 from lamina.capture.rebuild_values import ValueRebuilder
 from lamina.capture.side_effects import AttributeWrite, ContainerWrite, SideEffects
+from lamina.capture.values.open_containers import OpenContainer
 from lamina.capture.values.outside import dict_base
 from lamina.capture.values.sizes import NumberValue, SizeTuple
 from lamina.capture.values.walks import advance
@@ -26,6 +27,7 @@ class Rebuilder(ValueRebuilder):
         returned = self.express(result)
         writes = [
             *self._express_containers(effects.containers),
+            *self._express_open_containers(effects.open_containers),
             *self._express_attributes(effects.attributes),
             *self._express_names(effects),
         ]
@@ -67,6 +69,13 @@ class Rebuilder(ValueRebuilder):
                 grow = "extend" if isinstance(copy, collections.deque) else "update"
                 lines += [f"{target}.clear()", f"{target}.{grow}([{items}])"]
         return lines
+
+    def _express_open_containers(self, changed: list[OpenContainer]) -> list[str]:
+        targets = [each.source.expression(self.writer) for each in changed]
+        written = [
+            each.list_writes(target, self.express) for each, target in zip(changed, targets, strict=True)
+        ]
+        return [line for lines in written for line in lines]
 
     def _express_attributes(self, writes: list[AttributeWrite]) -> list[str]:
         lines = []

@@ -19,6 +19,7 @@ from lamina.capture.values.attributes import IMMUTABLE_TYPE
 from lamina.capture.values.iteration import MachineCallable, MachineIterable
 from lamina.capture.values.namespaces import Namespace
 from lamina.capture.values.opaque import OpaqueValue
+from lamina.capture.values.open_containers import OpenContainer
 from lamina.capture.values.outside import (
     BOUND_NATIVE,
     BY_EQUALITY,
@@ -91,7 +92,7 @@ class ValueRebuilder:
             return str(state.source.expression(self.writer))
         if kind is SubclassValue and value.source is not None:
             return str(value.source.expression(self.writer))
-        if kind is LargeDict or kind is OpaqueValue:
+        if kind is LargeDict or kind is OpaqueValue or issubclass(kind, OpenContainer):
             return str(value.source.expression(self.writer))
         if kind is types.CellType:
             return self._express_cell(value)
@@ -172,6 +173,8 @@ class ValueRebuilder:
         if kind is slice:
             parts = (self.express(part) for part in (value.start, value.stop, value.step))
             return self.writer.fresh(f"slice({', '.join(parts)})")
+        if kind is types.MethodType and isinstance(value.__self__, OpenContainer):
+            return self.writer.fresh(f"{self.express(value.__self__)}.{value.__name__}")
         if kind is types.MethodType:
             pair = f"{self.express(value.__func__)}, {self.express(value.__self__)}"
             return self.writer.fresh(f"{self._name(types.MethodType)}({pair})")

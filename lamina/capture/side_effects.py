@@ -10,6 +10,7 @@ from lamina.capture.machine.signals import MISSING, Value, stop
 from lamina.capture.sources import Source
 from lamina.capture.values.modes import Switch
 from lamina.capture.values.object_records import ObjectState, read_dict
+from lamina.capture.values.open_containers import OpenContainer
 from lamina.capture.values.outside import ContainerCopy, dict_base
 from lamina.capture.values.walks import Walk
 
@@ -42,10 +43,18 @@ class SideEffects:
     calls: list[tuple[Any, tuple[Value, ...], dict[str, Value]]] = field(default_factory=list)
     switches: list[Switch] = field(default_factory=list)
     walks: list[Walk] = field(default_factory=list)
+    open_containers: list[OpenContainer] = field(default_factory=list)
 
     @property
     def count(self) -> int:
-        groups = (self.containers, self.attributes, self.globals, self.cells, self.calls)
+        groups = (
+            self.containers,
+            self.attributes,
+            self.globals,
+            self.cells,
+            self.calls,
+            self.open_containers,
+        )
         return sum(len(group) for group in groups) + len(self.switches) + len(self.walks)
 
 
@@ -86,6 +95,9 @@ def collect_side_effects(world: Any) -> SideEffects:
     for record in world.importer.copies.values():
         if is_changed(record):
             effects.containers.append(ContainerWrite(record))
+    effects.open_containers = [
+        each for each in world.importer.open_containers.known.values() if each.is_changed
+    ]
     for state in world.importer.states.values():
         effects.attributes += changed_attributes(state)
     for tensor in world.dropped_gradients.values():

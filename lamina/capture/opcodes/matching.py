@@ -20,12 +20,13 @@ def get_len(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
 
 def match_mapping(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
     subject = frame.stack[-1]
-    frame.stack.append(bool(type(subject).__flags__ & MAPPING_FLAG))
+    frame.stack.append(bool(machine.world.type_of(subject).__flags__ & MAPPING_FLAG))
     return None
 
 
 def match_sequence(machine: Any, frame: Frame, instruction: Instruction) -> int | None:
-    frame.stack.append(bool(type(frame.stack[-1]).__flags__ & SEQUENCE_FLAG))
+    kind = machine.world.type_of(frame.stack[-1])
+    frame.stack.append(bool(kind.__flags__ & SEQUENCE_FLAG))
     return None
 
 

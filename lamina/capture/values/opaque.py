@@ -36,6 +36,9 @@ class OpaqueValue:
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """Any use of the object."""
+        self.end_capture()
+
+    def end_capture(self) -> NoReturn:
         kind = type(self.original).__qualname__
         if hasattr(type(self.original), "__next__"):
             stop(

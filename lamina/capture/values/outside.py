@@ -25,6 +25,7 @@ from lamina.capture.values.attributes import find_in_type
 from lamina.capture.values.hashing import check_key
 from lamina.capture.values.object_records import ObjectRecords, ObjectState
 from lamina.capture.values.opaque import OpaqueValue
+from lamina.capture.values.open_containers import OpenContainer, OpenContainers
 from lamina.capture.values.subclasses import SubclassValue, bring_subclass
 from lamina.capture.values.tensor import TensorValue
 from lamina.capture.values.trust import is_trusted_module
@@ -163,6 +164,7 @@ class Importer(ObjectRecords):
         self.classes: list[type] = []
         """Classes that came from outside by themselves or by a value known by identity."""
         self.opaque: dict[int, OpaqueValue] = {}
+        self.open_containers = OpenContainers(self)
         self.numbers: dict[Any, Any] = {}
         self._sources: dict[int, Source] = {}
         self._kept: list[Any] = []
@@ -223,6 +225,9 @@ class Importer(ObjectRecords):
         if id(value) in self.states:
             self._guard_alias(value, source)
             return value
+        if id(value) in self.open_containers.known:
+            self._guard_alias(value, source)
+            return self.open_containers.known[id(value)]
         if isinstance(value, (tuple, frozenset)):
             return self._bring_tuple(value, kind, source)
         if isinstance(value, (list, dict, set, collections.deque)):
@@ -255,7 +260,7 @@ class Importer(ObjectRecords):
     def find_source(self, value: Value) -> Source | None:
         """Where a tensor, container or object of the program comes from, if from outside."""
         holder: Any = value
-        if type(value) is not TensorValue and type(value) is not SubclassValue:
+        if type(value) not in (TensorValue, SubclassValue) and not isinstance(value, OpenContainer):
             holder = self.copy_ids.get(id(value)) or self.states.get(id(value))
         source: Source | None = None if holder is None else holder.source
         return source
@@ -337,47 +342,21 @@ class Importer(ObjectRecords):
             return LargeDict(self, value, source)
         if not source.is_fixed:
             self.guards.kind(source, kind)
+            if kind is collections.deque:
+                self.guards.constant(Field(source, "maxlen"), value.maxlen)
+        opened = self.open_containers.open(value, kind, source)
+        if opened is not None:
+            self._keep(value, source)
+            return opened
         copy = make_empty(value, kind)
         record = ContainerCopy(value, copy, source)
         self.copies[id(value)] = record
         self.copy_ids[id(copy)] = record
         self._keep(value, source)
-        self._fill(record, value, copy, source)
+        fill_copy(self, record, value, copy, source)
         if kind not in BUILTIN_CONTAINERS:
-            self._fill_attributes(value, copy, source)
+            fill_attributes(self, value, copy, source)
         return copy
-
-    def _fill(self, record: ContainerCopy, value: Any, copy: Any, source: Source) -> None:
-        if isinstance(value, dict):
-            base = dict_base(value)
-            entries = list(base.items(value))
-            self.guards.keys(source, tuple(key for key, _ in entries))
-            reader: type | None = (
-                dict if find_in_type(type(value), "__getitem__") is not dict.__getitem__ else None
-            )
-            for key, item in entries:
-                base.__setitem__(copy, bring_key(self, key), self.bring(item, Item(source, key, reader)))
-            record.first = dict(base.items(copy))
-        elif isinstance(value, set):
-            if not all(type(item) in IMMUTABLE or is_by_identity(item) for item in value):
-                stop("outside", "a set of objects comes from outside")
-            frozen = frozenset(value)
-            self.guards.on_value(
-                source, "equal", repr(value), lambda writer, name: f"{name} == {writer.constant(frozen)}"
-            )
-            copy.update(value)
-            record.first = frozen
-        else:
-            self.guards.length(source, len(value))
-            reader = list if isinstance(value, list) and type(value) is not list else None
-            sequence: Any = list if isinstance(value, list) else collections.deque
-            for index, item in enumerate(list(sequence.__iter__(value))):
-                sequence.append(copy, self.bring(item, Item(source, index, reader)))
-            record.first = list(sequence.__iter__(copy))
-
-    def _fill_attributes(self, value: Any, copy: Any, source: Source) -> None:
-        for name, item in getattr(value, "__dict__", {}).items():
-            copy.__dict__[name] = self.bring(item, Attribute(source, name))
 
     # objects
 
@@ -528,6 +507,41 @@ def make_empty(value: Any, kind: type) -> Any:
         if isinstance(value, base):
             return base.__new__(kind)
     raise AssertionError(kind)
+
+
+def fill_copy(importer: Importer, record: ContainerCopy, value: Any, copy: Any, source: Source) -> None:
+    """Bring the items of a container from outside into its copy."""
+    if isinstance(value, dict):
+        base = dict_base(value)
+        entries = list(base.items(value))
+        importer.guards.keys(source, tuple(key for key, _ in entries))
+        reader: type | None = (
+            dict if find_in_type(type(value), "__getitem__") is not dict.__getitem__ else None
+        )
+        for key, item in entries:
+            base.__setitem__(copy, bring_key(importer, key), importer.bring(item, Item(source, key, reader)))
+        record.first = dict(base.items(copy))
+    elif isinstance(value, set):
+        if not all(type(item) in IMMUTABLE or is_by_identity(item) for item in value):
+            stop("outside", "a set of objects comes from outside")
+        frozen = frozenset(value)
+        importer.guards.on_value(
+            source, "equal", repr(value), lambda writer, name: f"{name} == {writer.constant(frozen)}"
+        )
+        copy.update(value)
+        record.first = frozen
+    else:
+        importer.guards.length(source, len(value))
+        reader = list if isinstance(value, list) and type(value) is not list else None
+        sequence: Any = list if isinstance(value, list) else collections.deque
+        for index, item in enumerate(list(sequence.__iter__(value))):
+            sequence.append(copy, importer.bring(item, Item(source, index, reader)))
+        record.first = list(sequence.__iter__(copy))
+
+
+def fill_attributes(importer: Importer, value: Any, copy: Any, source: Source) -> None:
+    for name, item in getattr(value, "__dict__", {}).items():
+        copy.__dict__[name] = importer.bring(item, Attribute(source, name))
 
 
 def name_input(source: Source) -> str:

@@ -100,6 +100,9 @@ class Snapshot:
             yield cell, None, value
         for tensor in world.dropped_gradients.values():
             yield tensor, "grad", None
+        for each in world.importer.open_containers.known.values():
+            for part in each.list_parts():
+                yield each, None, part
         for state in world.importer.states.values():
             for write in changed_attributes(state):
                 yield state, write.name, write.value

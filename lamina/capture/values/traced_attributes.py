@@ -15,6 +15,7 @@ from lamina.capture.values import attributes
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type, is_python_method
 from lamina.capture.values.opaque import OpaqueValue
+from lamina.capture.values.open_containers import OpenContainer
 from lamina.capture.values.outside import IMMUTABLE
 from lamina.capture.values.subclasses import (
     SubclassValue,
@@ -51,6 +52,8 @@ class TracedAttributes(TracedNames):
             return load_subclass_attribute(self, owner, name)
         if kind is OpaqueValue:
             owner.refuse()
+        if issubclass(kind, OpenContainer):
+            return owner.load(name)
         if kind is types.FunctionType:
             return self._load_function_attribute(owner, name)
         if kind is types.ModuleType or issubclass(kind, types.ModuleType):

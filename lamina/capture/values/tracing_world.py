@@ -23,6 +23,7 @@ from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type, is_native_type
 from lamina.capture.values.namespaces import Namespace
 from lamina.capture.values.opaque import OpaqueValue
+from lamina.capture.values.open_containers import OpenContainer, OpenList
 from lamina.capture.values.operators import COMPARE
 from lamina.capture.values.outside import IMMUTABLE, LargeDict
 from lamina.capture.values.sizes import NumberValue, SizeTuple
@@ -81,6 +82,8 @@ class TracingWorld(TracedAttributes):
             return subclasses.apply_to_plain(self, native, *operands)
         if native is len and type(operands[0]) is TensorValue and operands[0].fake.dim():
             return self.builder.read_size(operands[0], 0)
+        if native is len and type(operands[0]) is OpenList:
+            return operands[0].read_length()
         return super().apply_native(native, *operands)
 
     def check_key(self, container: Value, key: Value) -> None:
@@ -118,7 +121,7 @@ class TracingWorld(TracedAttributes):
             return value.kind  # type: ignore[no-any-return]
         if kind is SizeTuple:
             return torch.Size
-        if kind is OpaqueValue:
+        if kind is OpaqueValue or issubclass(kind, OpenContainer):
             return type(value.original)
         return dict if kind in DICT_FACES else super().type_of(value)
 
@@ -126,7 +129,7 @@ class TracingWorld(TracedAttributes):
         return is_trusted_module(getattr(type(kind), "__module__", None)) or super().is_trusted_check(kind)
 
     def is_instance(self, value: Value, kind: Value) -> bool:
-        if type(value) is OpaqueValue:
+        if type(value) is OpaqueValue or isinstance(value, OpenContainer):
             return bool(call_natively(isinstance, value.original, kind))
         if type(value) is NumberValue:
             return super().is_instance(value.kind(), kind)
@@ -222,6 +225,9 @@ class TracingWorld(TracedAttributes):
                 return
 
     def call_native(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
+        for value in (*arguments, *keywords.values()):
+            if isinstance(value, OpenContainer):
+                value.end_capture()
         if torch_calls.is_torch_builtin(callee) or torch_calls.is_tensor_method(callee):
             return torch_calls.record_leaf(self, callee, arguments, keywords)
         if subclasses.is_tensor_getter(callee):

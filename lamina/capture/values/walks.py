@@ -235,7 +235,7 @@ class Walks:
         position = read_position(value)
         self._guard_position(source, position)
         (real,) = read_parts(value)
-        brought = self.importer.bring(real, Part(source, 0))
+        brought = self.importer.open_containers.bring_whole(real, Part(source, 0))
         if type(brought) is not type(real):
             return None
         over.append(brought)
@@ -281,7 +281,7 @@ class Walks:
         if id(each) in self.importer.opaque or id(each) in self.inside:
             return None
         if type(each) in CONTAINERS:
-            brought = self.importer.bring(each, part)
+            brought = self.importer.open_containers.bring_whole(each, part)
             over.append(brought)
             return brought
         self.importer.guards.kind(part, type(each))
