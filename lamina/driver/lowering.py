@@ -136,7 +136,7 @@ def prepared_bytes(function: Operation) -> int:
 
 
 def is_repeatable(program: Operation) -> bool:
-    """Whether the program has changed nothing that the caller sees wherever it may fail: in a library call."""
+    """Whether the program has changed nothing outside where it may fail: in library calls."""
     is_changed = False
     for operation in program.body:
         is_changed = is_changed or changes_outside(operation)

@@ -8,12 +8,12 @@ import logging
 import traceback
 import warnings
 import weakref
+from typing import ClassVar
 
 import pytest
 import torch
 
 import lamina
-
 
 logger = logging.getLogger("contract")
 
@@ -136,16 +136,18 @@ class Settings:
     factor = 3
 
 
-def test_what_guards_name_lives_as_long_as_the_capture():
+def compile_with_settings():
     settings = Settings()
-    reference = weakref.ref(settings)
 
     def reads(x):
         return x * settings.factor
 
-    fast = lamina.compile(reads)
+    return lamina.compile(reads), weakref.ref(settings)
+
+
+def test_what_guards_name_lives_as_long_as_the_capture():
+    fast, reference = compile_with_settings()
     assert fast(torch.ones(1)).item() == 3
-    del settings, reads
     gc.collect()
     assert reference() is not None
     del fast
@@ -155,7 +157,7 @@ def test_what_guards_name_lives_as_long_as_the_capture():
 
 
 class Scratch:
-    deleted: list[str] = []
+    deleted: ClassVar[list[str]] = []
 
     def __del__(self):
         self.deleted.append("scratch")

@@ -10,9 +10,9 @@
 Legal when nothing reads the argument's old value after that operation. A kernel may read and write one
 buffer only when it reads each element where it writes it, and by then is done with all that depends on it, as
 pointwise kernels are, whatever else they write in the same loop, and those that normalise rows and write
-nothing else. (An argument that is written shares memory with no other one: the trace refuses such calls.) Nor
-does a kernel write into an argument before values are checked: a call that fails there has changed nothing, and
-can be made again in eager for eager's error.
+nothing else. (An argument that is written shares memory with no other one: the trace refuses such calls.)
+No kernel writes into an argument before values are checked: a call that fails there has changed nothing, and
+is made again in eager, which raises eager's error.
 """
 
 from __future__ import annotations
