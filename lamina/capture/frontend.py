@@ -26,7 +26,7 @@ from lamina.capture.opcodes.table import HANDLERS
 from lamina.capture.rebuild import Rebuilder
 from lamina.capture.side_effects import SideEffects, collect_side_effects
 from lamina.capture.sources import Argument, Fixed, is_lasting
-from lamina.capture.tensor_guards import share_storage, storage_of
+from lamina.capture.tensor_guards import ApartCheck, storage_of
 from lamina.capture.values.tracing_world import TracingWorld
 from lamina.eager.logs import quiet_fakes
 from lamina.errors import CompilerBug, Unsupported
@@ -420,14 +420,14 @@ def guard_mutation(world: TracingWorld, inputs: list[Any]) -> list[int]:
         if isinstance(value.real, torch.Tensor) and not value.is_mutated() and not is_lasting(value.source)
     ]
     if len(written) + len(others) > 1:
+        check = ApartCheck(len(written), remembers=not world.builder.symbols.layouts)
         world.guards.add(
             ARGUMENTS,
             "memory of arguments",
             "none that is written to shares memory with another",
             lambda writer: (
-                f"not {writer.constant(share_storage)}"
-                f"([{', '.join(source.expression(writer) for source in written)}], "
-                f"[{', '.join(source.expression(writer) for source in others)}])"
+                f"{writer.constant(check)}"
+                f"({', '.join(source.expression(writer) for source in (*written, *others))})"
             ),
         )
     return mutated

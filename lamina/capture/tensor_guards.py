@@ -113,9 +113,28 @@ def storage_of(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-def share_storage(written: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
-    """Whether a tensor that the graph writes to shares its storage with another one; asked at call time."""
-    seen = {tensor.untyped_storage()._cdata for tensor in written}
-    if len(seen) != len(written):
-        return True
-    return bool(others) and not seen.isdisjoint([tensor.untyped_storage()._cdata for tensor in others])
+class ApartCheck:
+    """Asked in each call whether a tensor that the graph writes to shares its storage with another one.
+
+    places: where the tensors were when they last did not. Where sizes are known, all at the same places again
+    means the same memory.
+    """
+
+    __slots__ = ("places", "remembers", "written")
+
+    def __init__(self, written: int, *, remembers: bool) -> None:
+        self.written = written
+        self.remembers = remembers
+        self.places: list[int] = []
+
+    def __call__(self, *tensors: torch.Tensor) -> bool:
+        """Whether all are apart. The first `written` tensors are those written to."""
+        places = [tensor.data_ptr() for tensor in tensors] if self.remembers else []
+        if places and places == self.places:
+            return True
+        storages = [tensor.untyped_storage()._cdata for tensor in tensors]
+        seen = set(storages[: self.written])
+        is_apart = len(seen) == self.written and seen.isdisjoint(storages[self.written :])
+        if is_apart:
+            self.places = places
+        return is_apart

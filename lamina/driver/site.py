@@ -203,8 +203,8 @@ class Site:
                 return Entry(captured, compiled)
             if captured.has_history:
                 # Behind a break there may be what needs none: an optimizer's step.
-                compiled = None if captured.pause is None else run_as_captured(captured)
-                return Entry(captured, compiled, GRADIENT_REASON)
+                goes_on = captured.pause is not None
+                return Entry(captured, run_as_captured(captured) if goes_on else None, GRADIENT_REASON)
             try:
                 kinds = kinds_of(captured, inputs)
                 # What sizes that vary need is imported only with the first of them.

@@ -52,14 +52,29 @@ class Decision:
         for group in self.groups:
             if group.nodes and not group.is_outside:
                 self._push_pairs(group, self._later_neighbours(group))
+        self._join_pairs()
+        self._join_scalars()
+        self._join_pairs()
+        self.groups = [group for group in self.groups if group.nodes]
+        return self.groups
+
+    def _join_pairs(self) -> None:
         while self.queue:
             _, _, first, first_version, second, second_version = heapq.heappop(self.queue)
             if not first.nodes or not second.nodes:
                 continue
             if (first.version, second.version) == (first_version, second_version):
                 self._try(first, second)
-        self.groups = [group for group in self.groups if group.nodes]
-        return self.groups
+
+    def _join_scalars(self) -> None:
+        """Groups that compute single numbers share launches, though they have nothing else in common."""
+        host: Group | None = None
+        for group in self.groups:
+            if not group.nodes or group.is_outside or group.domain or group.has_reduction:
+                continue
+            if host is not None:
+                self._try(*in_order(self.graph, host, group))
+            host = group if group.nodes else host
 
     def _join_only_readers(self) -> None:
         """An elementwise operation always goes with its only reader, when that walks the same elements."""

@@ -74,3 +74,16 @@ def test_arguments_hold_what_eager_leaves_there(name: str, size: int) -> None:
     run(given)
     torch.testing.assert_close(given, expected)
     assert copies is None or count_copies(program) == copies
+
+
+@torch.no_grad()
+def test_numbers_share_a_launch() -> None:
+    def advance(x: Tensor, y: Tensor, z: Tensor) -> None:
+        for step in (x, y, z):
+            step.add_(1)
+
+    given = [torch.tensor(float(number)) for number in range(3)]
+    program, run = lower(advance, *given)
+    run(given)
+    assert given == [1.0, 2.0, 3.0] and count_copies(program) == 0
+    assert sum(each.name == "program.launch" for each in program.body) == 1
