@@ -116,8 +116,25 @@ def branches_with_numbers(forms: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
     return found * count, count, same
 
 
+def branches_of_other_sizes(forms: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
+    found, total = forms.cond(
+        x.sum() > 0,
+        lambda a: (torch.cat((a, y)) + 1, a.sum()),
+        lambda a: (torch.cat((a, y, a)), a.mean()),
+        (x,),
+    )
+    return found * total, found.shape[0], found.sum()
+
+
+def branches_with_the_same(forms: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
+    same, other = forms.cond(x.sum() > 0, lambda a: (a, a + y), lambda a: (a, a - y), (x,))
+    return same is x, same * 2, other
+
+
 PROGRAMS = [
     loop_that_counts,
+    branches_of_other_sizes,
+    branches_with_the_same,
     branches_with_numbers,
     free_tensors,
     containers,
@@ -239,8 +256,8 @@ def give_an_operand(x: torch.Tensor) -> Any:
     return torch.cond(x.sum() > 0, lambda a: a, lambda a: a - 1, (x,))
 
 
-def give_other_sizes(x: torch.Tensor) -> Any:
-    return torch.cond(x.sum() > 0, lambda a: a[:2] + 1, lambda a: a - 1, (x,))
+def give_another_type(x: torch.Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda a: a.double() + 1, lambda a: a - 1, (x,))
 
 
 def advance_an_iterator(x: torch.Tensor) -> Any:
@@ -281,7 +298,7 @@ def raise_an_error(x: torch.Tensor) -> Any:
         (Counter(), "changes something outside"),
         (write_to_an_operand, "writes to a tensor"),
         (give_an_operand, "gives memory of a tensor"),
-        (give_other_sizes, "another type, size or layout"),
+        (give_another_type, "another type, rank or layout"),
         (advance_an_iterator, "may change a list_iterator"),
         (assign_a_name, "changes a cell"),
         (switch_a_mode, "another mode"),

@@ -9,7 +9,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 from lamina.capture.control_flow import choose, repeat
+from lamina.capture.fake import make_unknown_size
 from lamina.capture.machine.signals import Value
+from lamina.capture.packed_sequences import make_result
 from lamina.capture.reads import expression_of
 from lamina.capture.values import sizes
 from lamina.capture.values.regions import Region, check_results, record, refuse, trace_region
@@ -28,25 +30,43 @@ def model_cond(world: Any, pred: Value, true_fn: Value, false_fn: Value, operand
     around = list_fakes(world)
     operands = tuple(operands)
     branches = [trace_region(world, branch, (), lambda _: (operands, {})) for branch in (true_fn, false_fn)]
-    first, second = (check_results(branch, around) for branch in branches)
     if branches[0].structure != branches[1].structure:
         refuse("gives other containers than the other branch")
-    # Where one branch's result needs a gradient, so does the call's.
-    results = tuple(
-        one if one is None or one.requires_grad else other for one, other in zip(first, second, strict=True)
-    )
-    check_alike(first, second)
     given = list_varying(*(branch.leaves for branch in branches))
+    pairs = list(zip(*(check_results(branch, around, given) for branch in branches), strict=True))
+    builder = world.builder
+    if not all(describe(one) == describe(other) for one, other in pairs):
+        builder.symbols.prepare()
     found = record(
         world,
         choose,
         (pred,),
         branches,
         (),
-        lambda *_: tuple(results[k] for k in given),
+        lambda *_: tuple(join(builder.mode, one, other) for one, other in pairs),
         [given, given],
     )
     return put_back(branches[0], given, found)
+
+
+def join(mode: Any, one: torch.Tensor | None, other: torch.Tensor | None) -> torch.Tensor | None:
+    """What is known of a result of either branch: a size that differs is one that nobody knows."""
+    if one is None or other is None or describe(one) == describe(other):
+        # Where one branch's result needs a gradient, so does the call's.
+        return one if one is None or other is None or one.requires_grad else other
+    kinds = [(fake.dtype, fake.device, fake.dim(), is_plain(fake)) for fake in (one, other)]
+    if kinds[0] != kinds[1] or not is_plain(one):
+        refuse("gives a tensor of another type, rank or layout than the other branch")
+    sizes = tuple(
+        a if expression_of(a) == expression_of(b) else make_unknown_size(mode.shape_env)
+        for a, b in zip(one.shape, other.shape, strict=True)
+    )
+    return make_result(sizes, one, (one, other))
+
+
+def is_plain(fake: torch.Tensor) -> bool:
+    """Whether a tensor lies in row-major order from the start of its memory."""
+    return fake.is_contiguous() and fake.storage_offset() == 0
 
 
 def model_while(world: Any, condition: Value, body: Value, carried: Value, operands: Value = ()) -> Value:
@@ -104,10 +124,11 @@ def list_varying(left: Sequence[Value], right: Sequence[Value]) -> list[int]:
     """The places of what the running graph decides on; elsewhere both branches give the same object."""
     varying = []
     for k, (one, other) in enumerate(zip(left, right, strict=True)):
-        if type(one) is type(other) is TensorValue or (is_int(one) and is_int(other) and one is not other):
-            varying.append(k)
-        elif one is not other:
+        if one is other:
+            continue
+        if not (type(one) is type(other) is TensorValue or (is_int(one) and is_int(other))):
             refuse("gives another value than the other branch, which is neither a tensor nor an int")
+        varying.append(k)
     return varying
 
 

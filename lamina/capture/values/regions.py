@@ -9,7 +9,7 @@ Whether it runs at all, or how often, is not known: it must change nothing but w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -109,11 +109,16 @@ def check_nodes(region: Region) -> None:
             refuse("writes to a tensor in inference mode")
 
 
-def check_results(region: Region, around: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
-    """The fakes of a region's tensors, None for other leaves; each must have memory of its own."""
+def check_results(
+    region: Region, around: Sequence[torch.Tensor], places: Iterable[int] | None = None
+) -> list[torch.Tensor | None]:
+    """The fakes of a region's tensors, None for other leaves; each must have memory of its own.
+
+    places: which of the leaves to look at; None: all.
+    """
     memory = {storage_key(fake) for fake in around}
     found: list[torch.Tensor | None] = []
-    for leaf in region.leaves:
+    for leaf in region.leaves if places is None else [region.leaves[k] for k in places]:
         found.append(leaf.fake if type(leaf) is TensorValue else None)
         if type(leaf) is TensorValue:
             if storage_key(leaf.fake) in memory:
