@@ -17,6 +17,7 @@ from lamina.capture.side_effects import is_changed
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import IMMUTABLE_TYPE
 from lamina.capture.values.iteration import MachineCallable, MachineIterable
+from lamina.capture.values.iterator_states import KNOWN
 from lamina.capture.values.namespaces import Namespace
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.open_containers import OpenContainer
@@ -41,7 +42,7 @@ from lamina.capture.values.walks import (
     find_dict,
 )
 
-NATIVE_ITERATORS: tuple[type, ...] = (*SEQUENCE_ITERATORS, *JOINING, *APPLYING, reversed)
+NATIVE_ITERATORS: tuple[type, ...] = (*SEQUENCE_ITERATORS, *JOINING, *APPLYING, *KNOWN, reversed)
 """Iterators that tell exactly where they stand."""
 NATIVE_MAKER = types.BuiltinFunctionType
 REBUILT_BASES: tuple[type, ...] = (collections.OrderedDict, dict, list, set, tuple, object)
@@ -303,7 +304,10 @@ class ValueRebuilder:
         maker, arguments, state = describe_iterator(value)
         if any(type(argument) is Waiting for argument in arguments):
             self.unbuilt = value
-            stop("iterator-result", "a chain that asks for what it walks over leaves the compiled function")
+            stop(
+                "iterator-result",
+                "an iterator that does not tell its state leaves the compiled function",
+            )
         made = ", ".join(self.express(argument) for argument in arguments)
         name = self.writer.fresh(f"{self._name(maker)}({made})")
         if state is not None:

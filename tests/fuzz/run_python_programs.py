@@ -62,11 +62,14 @@ ADDRESSES = re.compile(
     r"|(?<='0', 'x')(?:, '[0-9a-f]'){8,}|(?:'[0-9a-f]', ){8,}(?='x', '0')"
 )
 """Of objects, also turned around, also as a list of characters."""
+TOO_DEEP = re.compile(
+    r"(?<=maximum recursion depth exceeded) while [a-z]+ a Python object|(?<=exceeded) in comparison"
+)
 
 
 def clean(text):
-    """Text without addresses."""
-    return ADDRESSES.sub("", text)
+    """Text without addresses, and without where a recursion that is too deep was found to be so."""
+    return TOO_DEEP.sub("", ADDRESSES.sub("", text))
 
 
 def observe(run):

@@ -4,7 +4,7 @@ Models raise what CPython's C code would raise, and call native code that raises
 Python exceptions, as a misspelt attribute in a model is. An error is the program's where its traceback ends
 
     in a `raise` statement of the machine, of a bytecode or of a model, or
-    in `call_natively` or `step_natively`, which do nothing but run native code on the program's values
+    in `call_natively`, `call_with` or `step_natively`, which only run native code on the program's values
 
 and ours everywhere else.
 """
@@ -34,6 +34,13 @@ def call_natively(function: Callable[..., Value], /, *arguments: Value, **keywor
     return function(*arguments, **keywords)
 
 
+def call_with(
+    function: Callable[..., Value], arguments: tuple[Value, ...], keywords: dict[str, Value]
+) -> Value:
+    """The same with arguments as they are: a function may give back the very tuple that it was given."""
+    return function(*arguments, **keywords)
+
+
 def step_natively(iterable: Iterable[Value]) -> Iterator[Value]:
     """Iterate natively for the program: what that raises is the program's."""
     # `yield from` would close what is iterated when this generator is closed.
@@ -41,7 +48,7 @@ def step_natively(iterable: Iterable[Value]) -> Iterator[Value]:
         yield item
 
 
-NATIVE = (call_natively.__code__, step_natively.__code__)
+NATIVE = (call_natively.__code__, call_with.__code__, step_natively.__code__)
 
 
 def check_origin(error: BaseException) -> None:

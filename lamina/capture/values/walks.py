@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +22,7 @@ from typing import Any, cast
 from lamina.capture.generated import Writer
 from lamina.capture.machine.origins import call_natively
 from lamina.capture.sources import Source
+from lamina.capture.values.iterator_states import KNOWN, read_state, remake
 
 MOST_WALKED = 4
 """Captures of one place that walk an iterator, each from another position, before it is left alone."""
@@ -68,9 +68,6 @@ if is_order_known():
     HELD = (itertools.chain, itertools.starmap, itertools.filterfalse)
     APPLYING += HELD[1:]
     JOINING += HELD[:1]
-if sys.version_info < (3, 12):
-    # Later it counts in secret: to be asked how to make it again it warns.
-    JOINING += (itertools.islice,)
 CONTAINERS = (list, tuple, range, str)
 """What a chain may come to."""
 
@@ -115,6 +112,9 @@ def read_position(iterator: Any) -> Any:
 def take_apart(iterator: Any) -> tuple[tuple[Any, ...], Any]:
     """What an iterator walks over, and where it stands."""
     kind = type(iterator)
+    if kind in KNOWN:
+        found = read_state(iterator)
+        return ((), None) if found is None else ((*found.iterators, *found.values), found.position)
     if kind in HELD:
         held = list_held(iterator)
         if kind is not itertools.chain:
@@ -124,11 +124,6 @@ def take_apart(iterator: Any) -> tuple[tuple[Any, ...], Any]:
     _, arguments, *state = iterator.__reduce__()
     if kind is enumerate:
         return arguments[:1], arguments[1]
-    if kind is itertools.islice:
-        inner, *bounds = arguments
-        start, stop, step = bounds if len(bounds) == 3 else (0, bounds[0], 1)
-        done = state[0] if state else 0
-        return (inner,), (start - done, None if stop is None else stop - done, step)
     return arguments, tuple(state)
 
 
@@ -143,7 +138,7 @@ def list_waiting(iterator: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Iterables that a chain asks for when it comes to them: their iterator is not looked into."""
+    """Iterables that a chain asks for when it comes to them, and what else is not to be looked into."""
 
     iterator: Any
 
@@ -154,13 +149,15 @@ def describe_iterator(iterator: Any) -> tuple[Any, tuple[Any, ...], Any]:
     One of the arguments is a `Waiting` where it cannot be made.
     """
     kind = type(iterator)
+    if kind in KNOWN:
+        state = read_state(iterator)
+        if state is None:
+            return kind, (Waiting(iterator),), None
+        return remake, (kind, state.iterators, state.values, state.position), None
     if kind in HELD:
         return kind, read_parts(iterator), None
-    if kind is itertools.islice:
-        parts, bounds = take_apart(iterator)
-        return kind, (*parts, *bounds), None
-    maker, arguments, *state = iterator.__reduce__()
-    return maker, arguments, state[0] if state else None
+    maker, arguments, *states = iterator.__reduce__()
+    return maker, arguments, states[0] if states else None
 
 
 def find_dict(iterator: Any) -> dict[Any, Any]:
@@ -230,6 +227,8 @@ class Walks:
             return self._copy_applied(value, source)
         if kind in JOINING:
             return self._copy_joined(value, source, over)
+        if kind in KNOWN:
+            return self._copy_known(value, source, over)
         if kind not in SEQUENCE_ITERATORS and kind not in DICT_ITERATORS:
             return None
         position = read_position(value)
@@ -272,9 +271,25 @@ class Walks:
             return enumerate(inner[0], position)
         if type(value) is itertools.chain:
             return itertools.chain(*inner)
-        if type(value) is itertools.islice:
-            return itertools.islice(inner[0], *position)
         return zip(*inner, strict=bool(position))
+
+    def _copy_known(self, value: Any, source: Source, over: list[Any]) -> Iterator[Any] | None:
+        """One of itertools' iterators, over copies of what it takes from and of what it holds."""
+        state = read_state(value)
+        if state is None:
+            return None
+        self.importer.guards.kind(source, type(value))
+        self._guard_position(source, state.position)
+        self._guard_count(source, len(state.iterators) + len(state.values))
+        inner = []
+        for index, each in enumerate(state.iterators):
+            copied = self._copy_part(each, Part(source, index), over)
+            if copied is None:
+                return None
+            inner.append(copied)
+        held = enumerate(state.values, len(inner))
+        values = [self.importer.bring(each, Part(source, index)) for index, each in held]
+        return remake(type(value), tuple(inner), tuple(values), state.position)
 
     def _copy_part(self, each: Any, part: Source, over: list[Any]) -> Any:
         """What an iterator takes from: another one, or a container that a chain has not come to."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from lamina.capture.machine.generators import SuspendedFrame
 from lamina.capture.machine.loop import Machine
-from lamina.capture.machine.origins import call_natively, check_origin
+from lamina.capture.machine.origins import call_natively, call_with, check_origin
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
 from lamina.capture.values import attributes, calls, conversions, iteration, operators, texts
 from lamina.capture.values.builtins import METHOD_MODELS, MODELS, NATIVE_FACES, fits
@@ -270,7 +270,7 @@ class World:
         return self.machine.call_function(function, arguments, keywords)
 
     def call_native(self, callee: Value, arguments: tuple[Value, ...], keywords: dict[str, Value]) -> Value:
-        return call_natively(callee, *arguments, **keywords)
+        return call_with(callee, arguments, keywords)
 
     def call_native_method(
         self, owner: Value, name: str, arguments: tuple[Value, ...], keywords: dict[str, Value]
