@@ -176,7 +176,20 @@ def raise_own(x):
     return x + 1, caught
 
 
-@pytest.mark.parametrize("catch_errors", [catch_errors, raise_own])
+def missing_attributes(x):
+    def inner(*, scale=2):
+        return scale
+
+    caught = [hasattr(inner, "__func__"), getattr(inner, "__wrapped__", 3), hasattr(raise_own, "missing")]
+    for attempt in (lambda: inner.missing, lambda: (lambda: 1).missing, lambda: raise_own.missing):
+        try:
+            attempt()
+        except AttributeError as error:
+            caught.append(str(error))
+    return x + 1, caught
+
+
+@pytest.mark.parametrize("catch_errors", [catch_errors, raise_own, missing_attributes])
 def test_errors_of_the_program(catch_errors):
     x = torch.ones(2)
     captured = trace(catch_errors, (x,), {}, fullgraph=True)

@@ -115,7 +115,7 @@ class TracedAttributes(TracedNames):
             return self._load_own_field(
                 owner, Fixed(owner, owner.__qualname__) if found is None else found, name
             )
-        value = getattr(owner, name)
+        value = call_natively(getattr, owner, name)
         if id(owner) in self.functions:
             return value
         if found is not None:
@@ -133,7 +133,7 @@ class TracedAttributes(TracedNames):
                 entries = Field(source, "__dict__")
                 self.importer.guard_absent_key(entries, name)
             return call_natively(getattr, owner, name)
-        value = getattr(owner, name)
+        value = call_natively(getattr, owner, name)
         if name not in WRITABLE_FIELDS or is_trusted_module(owner.__module__):
             return value
         return self.importer.bring(value, Field(source, name))
