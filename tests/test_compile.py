@@ -355,3 +355,13 @@ def test_views_by_the_library_keep_their_memory() -> None:
         x = torch.randn(16, 8)
         for got, want in zip(fast(x), rotate(x), strict=True):
             torch.testing.assert_close(got, want)
+
+
+def test_a_program_that_fails_when_it_is_told_that_it_compiles_is_captured_as_eager_runs_it() -> None:
+    def program(x: Tensor) -> Tensor:
+        scale = None if torch.compiler.is_compiling() else 2.0
+        return x * scale  # type: ignore[operator]
+
+    compiled = lamina.compile(program, fullgraph=True)
+    assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 2.0))
+    assert lamina.counters()["graphs"] == 1

@@ -8,6 +8,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -40,6 +41,9 @@ BREAKABLE = ("CALL", "FOR_ITER", "GET_ITER", "BEFORE_WITH", "LOAD_ATTR", "LOAD_M
 NEVER_BROKEN = frozenset({"raises", "caller-frame", "uninitialized"})
 """Codes of what needs the call whole, as eager makes it."""
 
+FAILURES = frozenset({"raises", "op-error"})
+"""Codes of a program that fails by itself."""
+
 Start = Callable[[TracingWorld], Value]
 """Brings in what a program works on and runs it in the world's machine; gives the result."""
 
@@ -55,6 +59,8 @@ class Attempt:
     """Reads of tensors' values, by number, at which the capture stops."""
     alone: frozenset[Any] = frozenset()
     """Iterators from outside, by the key of their source, that are not walked."""
+    says_compiling: bool = True
+    """What `torch.compiler.is_compiling()` gives."""
     world: TracingWorld = field(default_factory=TracingWorld)
     machine: Machine = field(init=False)
     rebuilder: Rebuilder | None = None
@@ -65,6 +71,7 @@ class Attempt:
         self.machine.pause_at = pause_at
         self.world.builder.reads.refused = self.refused
         self.world.importer.walks.alone = self.alone
+        self.world.says_compiling = self.says_compiling
         point = None
         with telling_failures(), preserve_modes(self.world), quiet_fakes(), deep_recursion:
             self.world.start_guards()
@@ -202,12 +209,16 @@ def capture(
     *,
     may_pause: bool,
     alone: frozenset[Any] = frozenset(),
+    says_compiling: bool = True,
 ) -> Captured:
     """Capture whole, or up to the step at which that stops, or to an earlier one.
 
-    alone: iterators that are not to be walked, by the key of their source.
+    alone: iterators that are not to be walked, by the key of their source; says_compiling: what
+    `torch.compiler.is_compiling()` gives: no, once a program has failed that asked.
     """
-    attempt = Attempt(start, args, kwargs, alone=alone)
+    begin = partial(Attempt, start, args, kwargs, says_compiling=says_compiling)
+    again = partial(capture, start, args, kwargs, may_pause=may_pause)
+    attempt = begin(alone=alone)
     while True:
         try:
             captured = attempt.run()
@@ -216,22 +227,24 @@ def capture(
         except TracingStopped as stopped:
             reason = stopped.error
         if attempt.world.importer.open_containers.has_closed:
-            attempt = Attempt(start, args, kwargs, attempt.refused, alone)
+            attempt = begin(attempt.refused, alone)
             continue
+        if reason.code in FAILURES and says_compiling and attempt.world.has_asked_compiling:
+            return again(alone=alone, says_compiling=False)
         walked = attempt.world.importer.walks.walked()
         if reason.code == "iterator-argument" and walked:
-            return capture(start, args, kwargs, may_pause=may_pause, alone=alone | walked)
+            return again(alone=alone | walked, says_compiling=says_compiling)
         reads = attempt.world.builder.reads
         if not may_pause or reads.needed <= reads.refused:
             break
         # The program needs a number that it reads: the break is made where it reads it.
-        attempt = Attempt(start, args, kwargs, reads.refused | reads.needed, alone)
+        attempt = begin(reads.refused | reads.needed, alone)
     refused = attempt.refused
     if not may_pause or not attempt.can_break(reason):
         raise reason from reason.__cause__
     step = len(attempt.machine.trail or ()) - 1
     for _ in range(BREAK_ATTEMPTS):
-        attempt = Attempt(start, args, kwargs, refused, alone)
+        attempt = begin(refused, alone)
         try:
             captured = attempt.run(pause_at=step)
         except TracingStopped:
@@ -241,7 +254,7 @@ def capture(
             continue
         stuck = attempt.find_stuck_walks()
         if stuck:
-            return capture(start, args, kwargs, may_pause=may_pause, alone=alone | stuck)
+            return again(alone=alone | stuck, says_compiling=says_compiling)
         attempt.world.importer.walks.remember()
         if reason.location is None and captured.pause is not None:
             reason.location = (captured.pause.function.__code__.co_filename, captured.pause.line)

@@ -23,6 +23,9 @@ PROGRAMS = {
     "requires no gradient": lambda x: setattr(x, "requires_grad", False) or x + 1,
     "long": lambda x: x[torch.LongTensor([1, 0])],
     "double": lambda x: x.double() * torch.DoubleTensor([1, 2, 0.1]),
+    "int": lambda x: torch.IntTensor([3, 4])[0] + x.int(),
+    "small ints": lambda x: (torch.ShortTensor([3]), torch.CharTensor([-3]), torch.ByteTensor([[3], [255]])),
+    "halves": lambda x: (torch.HalfTensor([0.1, 2]), torch.BFloat16Tensor([0.1, 2])),
     "converted": lambda x: (x > 2).type(torch.FloatTensor) + x.type(torch.LongTensor),
 }
 

@@ -71,7 +71,13 @@ LEGACY_MODELS: dict[Any, Model] = {
     torch.Tensor: model_tensor_class,
     torch.FloatTensor: model_of_dtype(torch.float32),
     torch.DoubleTensor: model_of_dtype(torch.float64),
+    torch.HalfTensor: model_of_dtype(torch.float16),
+    torch.BFloat16Tensor: model_of_dtype(torch.bfloat16),
     torch.LongTensor: model_of_dtype(torch.int64),
+    torch.IntTensor: model_of_dtype(torch.int32),
+    torch.ShortTensor: model_of_dtype(torch.int16),
+    torch.CharTensor: model_of_dtype(torch.int8),
+    torch.ByteTensor: model_of_dtype(torch.uint8),
     torch.autograd.Variable: model_variable,
     torch.nn.Parameter: lambda world, arguments, keywords: model_parameter(world, *arguments, **keywords),
 }

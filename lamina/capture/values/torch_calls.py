@@ -161,8 +161,11 @@ def answer(value: Any) -> Model:
 
 
 def model_is_compiling(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
-    """True, but for torch's own encoder: it would give other values at padded places than eager does."""
-    return world.machine.frame.global_names.get("__name__") != "torch.nn.modules.transformer"
+    """True, but for a program that fails on it, and for torch's own encoder: it would give other values at
+    padded places than eager does."""
+    world.has_asked_compiling = True
+    in_encoder = world.machine.frame.global_names.get("__name__") == "torch.nn.modules.transformer"
+    return world.says_compiling and not in_encoder
 
 
 def model_id(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -319,7 +322,7 @@ def collect_models() -> dict[Any, Model]:
     """Models of torch and library functions; what this torch version lacks is left out."""
     models: dict[Any, Model] = {
         torch.compiler.is_compiling: model_is_compiling,
-        torch.compiler.is_dynamo_compiling: answer(True),
+        torch.compiler.is_dynamo_compiling: model_is_compiling,
         torch.compiler.is_exporting: answer(False),
         torch.jit.is_tracing: answer(False),  # type: ignore[attr-defined]
         torch._jit_internal.is_scripting: answer(False),

@@ -64,6 +64,12 @@ class TracingWorld(TracedAttributes):
     interception_off = 0
     """How many regions the program is in where classes of tensors do not intercept torch functions."""
 
+    says_compiling = True
+    """What `torch.compiler.is_compiling()` gives."""
+
+    has_asked_compiling = False
+    """Whether the program has asked that."""
+
     warning_region: OpenRegion | None = None
     """The innermost region in which the program filters warnings."""
 
