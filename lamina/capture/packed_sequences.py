@@ -11,6 +11,7 @@ outside it is what the first operation made of it that took `batch_sizes[0]` for
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,12 +32,12 @@ RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 def find_rule(target: Any, arguments: Sequence[Any], keywords: dict[str, Any]) -> Callable[..., Any] | None:
     """The rule of a torch function, which takes the fake mode and the arguments; None for other functions."""
-    rule = RULES.get(target)
-    if rule is run_recurrent:
-        sizes = arguments[1] if len(arguments) > 1 else keywords.get("batch_sizes")
-        # Over padded sequences it takes no tensor there, or the first state.
-        return rule if isinstance(sizes, Tensor) and sizes.dtype is torch.int64 else None
-    return rule
+    if target not in LAYERS:
+        return RULES.get(target)
+    sizes = arguments[1] if len(arguments) > 1 else keywords.get("batch_sizes")
+    # Over padded sequences it takes no tensor there, or the first state.
+    is_packed = isinstance(sizes, Tensor) and sizes.dtype is torch.int64
+    return functools.partial(run_recurrent, LAYERS[target]) if is_packed else None
 
 
 def pack(mode: Any, input: Tensor, lengths: Tensor, batch_first: bool = False) -> tuple[Tensor, Tensor]:
@@ -64,6 +65,7 @@ def pad(
 
 
 def run_recurrent(
+    layer: Callable[..., Any],
     mode: Any,
     data: Tensor,
     batch_sizes: Tensor,
@@ -78,17 +80,55 @@ def run_recurrent(
     """A recurrent layer: its outputs, packed alike, and its states behind the last steps."""
     states = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
     used = (data, *states, *params)
-    if torch.is_autocast_enabled("cpu") or any(each.dtype != data.dtype for each in used):
-        stop("data-dependent", "a recurrent layer runs over a packed sequence in mixed precision")
+    flags = (has_biases, num_layers, dropout, train, bidirectional)
+    dtypes = find_types(layer, data, states, params, flags)
     if find_first(batch_sizes) is None:
         # Others than those of the first batch size are an error of the layer's.
         keep_first(batch_sizes, states[0].shape[1])
     mode.has_effect = bool(train and dropout and num_layers > 1)
     width = states[0].shape[2] * (2 if bidirectional else 1)
-    return tuple(
-        make_result(sizes, data, used)
-        for sizes in ((data.shape[0], width), *(tuple(state.shape) for state in states))
-    )
+    sizes = ((data.shape[0], width), *(tuple(state.shape) for state in states))
+    return tuple(make_result(size, data, used, dtype) for size, dtype in zip(sizes, dtypes, strict=True))
+
+
+def find_types(
+    layer: Callable[..., Any],
+    data: Tensor,
+    states: Sequence[Tensor],
+    params: Sequence[Tensor],
+    flags: tuple[Any, ...],
+) -> list[torch.dtype]:
+    """The types of a layer's results. In mixed precision it runs over zeros: torch's casts decide.
+
+    Those of LSTMs depend on whether all sequences have the same length: there the trace stops.
+    """
+    if not torch.is_autocast_enabled("cpu") and all(each.dtype == data.dtype for each in (*states, *params)):
+        return [data.dtype] * (1 + len(states))
+    if not all(type(size) is int for each in (*states, *params) for size in (*each.shape[2:], data.shape[1])):
+        stop("data-dependent", "a recurrent layer of unknown width runs in mixed precision")
+    alike, unlike = (probe(layer, counts, data, states, params, flags) for counts in ([2, 2], [2, 1]))
+    if alike != unlike:
+        stop("data-dependent", "the type of a recurrent layer's result depends on the lengths of sequences")
+    return alike
+
+
+def probe(
+    layer: Callable[..., Any],
+    counts: list[int],
+    data: Tensor,
+    states: Sequence[Tensor],
+    params: Sequence[Tensor],
+    flags: tuple[Any, ...],
+) -> list[torch.dtype]:
+    """The types that a layer's results have for zeros in place of the tensors, with these batch sizes."""
+    python: Any = torch._C
+    with python._DisableTorchDispatch(), python._DisablePythonDispatcher(), torch.no_grad():
+        rows = torch.zeros(sum(counts), data.shape[1], dtype=data.dtype)
+        before = [torch.zeros(each.shape[0], counts[0], each.shape[2], dtype=each.dtype) for each in states]
+        weights = [torch.zeros(each.shape, dtype=each.dtype) for each in params]
+        given = before if len(before) > 1 else before[0]
+        with torch.random.fork_rng(devices=()):
+            return [each.dtype for each in layer(rows, torch.tensor(counts), given, weights, *flags)]
 
 
 def faces(name: str) -> tuple[Any, ...]:
@@ -100,14 +140,16 @@ def faces(name: str) -> tuple[Any, ...]:
 RULES: dict[Any, Callable[..., Any]] = {
     **dict.fromkeys(faces("_pack_padded_sequence"), pack),
     **dict.fromkeys(faces("_pad_packed_sequence"), pad),
-    **{face: run_recurrent for name in RECURRENT for face in faces(name)},
 }
+LAYERS = {face: getattr(torch, name) for name in RECURRENT for face in faces(name)}
 
 
-def make_result(sizes: tuple[Any, ...], like: Tensor, sources: Sequence[Tensor]) -> Tensor:
-    """A contiguous fake of the type of `like`, which needs a gradient if one of its sources does."""
+def make_result(
+    sizes: tuple[Any, ...], like: Tensor, sources: Sequence[Tensor], dtype: torch.dtype | None = None
+) -> Tensor:
+    """A contiguous fake, of the type of `like` by default; it needs a gradient if one of its sources does."""
     needs_gradient = torch.is_grad_enabled() and any(each.requires_grad for each in sources)
-    made = torch.empty(sizes, dtype=like.dtype, device=like.device, requires_grad=needs_gradient)
+    made = torch.empty(sizes, dtype=dtype or like.dtype, device=like.device, requires_grad=needs_gradient)
     # What an operation gives is no leaf.
     return made.clone() if needs_gradient else made
 

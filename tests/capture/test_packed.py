@@ -139,13 +139,34 @@ def test_dropout_between_layers_draws_eagers_numbers() -> None:
     torch.testing.assert_close(*results)
 
 
-def test_mixed_precision_is_a_break() -> None:
-    model = Encoder(torch.nn.GRU).requires_grad_(False)
-    fast, x, lengths = lamina.compile(model), torch.randn(3, 7, 5), torch.tensor([7, 3, 5])
+@pytest.mark.parametrize("kind", [torch.nn.GRU, torch.nn.RNN])
+@pytest.mark.parametrize("is_grad_enabled", [False, True])
+def test_mixed_precision(kind, is_grad_enabled) -> None:
+    layer = kind(5, 6, num_layers=2, bidirectional=True)
+
+    def program(x, lengths):
+        packed = pack_padded_sequence(x * 2, lengths, enforce_sorted=False)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            steps, last = layer(packed)
+            padded, _ = pad_packed_sequence(steps)
+            return padded @ torch.ones(12, 2), last + 1
+
+    fast = lamina.compile(program, fullgraph=True)
+    with torch.set_grad_enabled(is_grad_enabled):
+        for lengths in ([7, 3, 5], [4, 4, 4], [1, 7, 2]):
+            arguments = torch.randn(7, 3, 5), torch.tensor(lengths)
+            torch.testing.assert_close(fast(*arguments), program(*arguments))
+
+
+def test_mixed_precision_of_an_lstm_is_a_break() -> None:
+    """In eager its result is bfloat16 where all lengths are the same, else float32."""
+    model = Encoder(torch.nn.LSTM).requires_grad_(False)
+    fast, x = lamina.compile(model), torch.randn(3, 7, 5)
     with torch.autocast("cpu"):
-        torch.testing.assert_close(fast(x, lengths), model(x, lengths))
-        breaks = lamina.explain(fast, x, lengths).breaks
-    assert any("mixed precision" in each["message"] for each in breaks)
+        for lengths in ([7, 3, 5], [7, 7, 7]):
+            torch.testing.assert_close(fast(x, torch.tensor(lengths)), model(x, torch.tensor(lengths)))
+        breaks = lamina.explain(fast, x, torch.tensor(lengths)).breaks
+    assert any("depends on the lengths" in each["message"] for each in breaks)
 
 
 def test_batch_sizes_that_were_written_to() -> None:
