@@ -448,8 +448,31 @@ def errors_that_print_objects():
     return texts, _message(throw), _message(throw_inside)
 
 
+def searches_ask_no_methods():
+    """What `list` and `tuple` do in C reads the elements, whatever a class's own methods say."""
+
+    class Liar(list):
+        def __iter__(self):
+            raise KeyError("asked")
+
+        __len__ = __getitem__ = __delitem__ = __iter__
+
+    class Pair(tuple):
+        __iter__ = __len__ = Liar.__iter__
+
+    class One:
+        def __eq__(self, other):
+            return other == 1
+
+    items, pair = Liar((2, One(), 1)), Pair((3, One()))
+    found = [items.index(1), items.count(1), pair.index(1)]
+    items.remove(1)
+    return found, _message(lambda: {Pair((3, 4)): 1}[3, 4]), list.__repr__(items)[:3], list.__len__(items)
+
+
 PROGRAMS = [
     errors_that_print_objects,
+    searches_ask_no_methods,
     texts_that_are_none,
     sequences_repeated,
     extremes_ask_in_order,

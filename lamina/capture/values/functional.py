@@ -18,6 +18,7 @@ from lamina.capture.values.iteration import (
     as_native_iterable,
     is_iterable,
     take_all,
+    walk_entries,
 )
 from lamina.capture.values.operators import compares_in_python, find_equal
 
@@ -254,7 +255,7 @@ def search_with(search: Callable[[Any, Any, Value], Value]) -> MethodModel:
 
     def model(world: Any, native: Any, owner: Value, arguments: Arguments, keywords: Keywords) -> Value:
         is_simple = len(arguments) == 1 and not keywords
-        if is_simple and any(not is_native_type(type(item)) for item in (*owner, *arguments)):
+        if is_simple and any(not is_native_type(type(item)) for item in (*walk_entries(owner), *arguments)):
             return search(world, owner, arguments[0])
         return world.call_native(native, arguments, keywords)
 
@@ -262,7 +263,7 @@ def search_with(search: Callable[[Any, Any, Value], Value]) -> MethodModel:
 
 
 def search_index(world: Any, owner: Any, item: Value) -> int:
-    for index, element in enumerate(owner):
+    for index, element in enumerate(walk_entries(owner)):
         if find_equal(world, (element,), item):
             return index
     if isinstance(owner, tuple):
@@ -271,13 +272,13 @@ def search_index(world: Any, owner: Any, item: Value) -> int:
 
 
 def search_count(world: Any, owner: Any, item: Value) -> int:
-    return sum(find_equal(world, (element,), item) for element in owner)
+    return sum(find_equal(world, (element,), item) for element in walk_entries(owner))
 
 
 def search_remove(world: Any, owner: Any, item: Value) -> None:
-    for index, element in enumerate(owner):
+    for index, element in enumerate(walk_entries(owner)):
         if find_equal(world, (element,), item):
-            del owner[index]
+            list.__delitem__(owner, index)
             return
     raise ValueError("list.remove(x): x not in list")
 

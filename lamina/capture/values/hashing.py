@@ -7,6 +7,7 @@ from typing import Any
 
 from lamina.capture.machine.signals import Value, stop
 from lamina.capture.values.attributes import find_in_type, is_native_type, is_python_method
+from lamina.capture.values.iteration import walk_entries
 from lamina.capture.values.trust import is_trusted_module
 
 MAKERS: frozenset[Any] = frozenset({dict, set, frozenset, collections.OrderedDict, dict.fromkeys})
@@ -32,7 +33,7 @@ def check_key(key: Value, what: str) -> None:
     """Stop where looking `key` up would run Python code in a native lookup."""
     kind = type(key)
     if isinstance(key, (tuple, frozenset)):
-        for item in key:
+        for item in walk_entries(key):
             check_key(item, what)
     elif is_hashed_in_python(kind):
         stop("native-callback", f"{what} would call methods of {kind.__qualname__} from C code")
@@ -46,7 +47,7 @@ def check_call(callee: Any, arguments: tuple[Value, ...]) -> None:
         return
     for value in arguments:
         if isinstance(value, SEQUENCES):
-            for item in value:
+            for item in walk_entries(value):
                 check_key(item, callee.__name__)
         elif not isinstance(value, (dict, set, frozenset)):
             check_key(value, callee.__name__)

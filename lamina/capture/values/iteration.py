@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 import operator
 import types
 from collections.abc import Iterator
@@ -194,6 +196,18 @@ def as_native_callable(world: Any, function: Value) -> Value:
         if is_plain and world.find_model(function) is None:
             return function
     return MachineCallable(world, function)
+
+
+CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
+
+
+def walk_entries(container: Any) -> Iterator[Value]:
+    """What lies in a container, its keys too, without running methods of its class."""
+    if isinstance(container, dict):
+        return itertools.chain(dict.keys(container), dict.values(container))
+    base: Any = next(each for each in CONTAINERS if isinstance(container, each))
+    entries: Iterator[Value] = base.__iter__(container)
+    return entries
 
 
 def is_iterable(value: Value) -> bool:

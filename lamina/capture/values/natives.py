@@ -14,6 +14,7 @@ import torch
 
 from lamina.capture.machine.signals import stop
 from lamina.capture.values.attributes import find_in_type, is_native_type, is_python_method
+from lamina.capture.values.iteration import CONTAINERS, walk_entries
 
 PURE_MODULES = frozenset(
     {
@@ -298,17 +299,13 @@ def is_pure_holder(holder: type, name: str) -> bool:
     return holder in (types.FunctionType, types.MethodType, types.ModuleType, types.BuiltinFunctionType)
 
 
-CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
-
-
 def check_plain(values: tuple[Any, ...], what: str, depth: int = 0) -> None:
     """Stop where native code would call Python-level comparison or printing of an element."""
     for value in values:
         if isinstance(value, CONTAINERS):
             if depth > 20:
                 stop("deep", f"{what} looks into a very deep container")
-            items = (*value.keys(), *value.values()) if isinstance(value, dict) else tuple(value)
-            check_plain(items, what, depth + 1)
+            check_plain(tuple(walk_entries(value)), what, depth + 1)
         elif runs_python_when_compared(type(value)):
             stop("native-callback", f"{what} would call methods of {type(value).__qualname__} from C code")
 

@@ -10,6 +10,7 @@ import weakref
 from typing import Any
 
 import torch
+from torch.utils._device import DeviceContext
 
 from lamina.capture import class_guards
 from lamina.capture.guards import MODES
@@ -21,6 +22,7 @@ from lamina.capture.sources import Called, Field, Fixed
 from lamina.capture.values import calls, hashing, natives, reducing, scripted, sizes, subclasses, torch_calls
 from lamina.capture.values.attribute_view import AttributeView
 from lamina.capture.values.attributes import find_in_type, is_native_type
+from lamina.capture.values.iteration import CONTAINERS
 from lamina.capture.values.namespaces import Namespace
 from lamina.capture.values.opaque import OpaqueValue
 from lamina.capture.values.open_containers import OpenContainer, OpenList
@@ -82,7 +84,7 @@ class TracingWorld(TracedAttributes):
     # operators
 
     def apply_native(self, native: Any, *operands: Value) -> Value:
-        if native in COMPARING and any(isinstance(operand, natives.CONTAINERS) for operand in operands):
+        if native in COMPARING and any(isinstance(operand, CONTAINERS) for operand in operands):
             natives.check_plain(operands, native.__name__)
         if type(operands[0]) is TensorValue and SubclassValue in map(type, operands):
             return subclasses.apply_to_plain(self, native, *operands)
@@ -335,8 +337,14 @@ class TracingWorld(TracedAttributes):
             self.guard_query(name, query)
         self.interception_off = int(not torch._C._is_torch_function_enabled())
         self.modes.guard_autocast()
-        if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
+        if torch._C._len_torch_function_stack():
+            self.guard_query("modes that intercept torch functions", list_function_modes)
+        if set(list_function_modes()) - {"cpu"} or torch._C._len_torch_dispatch_stack():
             stop("torch-mode", "the call is made under a mode that intercepts torch functions")
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            stop("torch-mode", "the call is made inside a transform of torch.func")
+        if read_dual_level() >= 0:
+            stop("torch-mode", "the call is made where forward-mode derivatives are computed")
 
     def guard_query(self, name: str, query: Any) -> None:
         """Guard what a function without arguments says about a mode now."""
@@ -366,6 +374,16 @@ def write_mode(writer: Any, query: Any, value: Any) -> str:
     return f"{writer.constant(query)}() {test} {writer.constant(value)}"
 
 
+read_dual_level: Any = functools.partial(getattr, torch.autograd.forward_ad, "_current_level")
+"""The level of forward-mode differentiation, -1 outside."""
+
+
+def list_function_modes() -> tuple[str, ...]:
+    """The device of each mode that only names one (as `torch.set_default_device` does), "" for others."""
+    modes = torch.overrides._get_current_function_mode_stack()
+    return tuple(str(mode.device) if type(mode) is DeviceContext else "" for mode in modes)
+
+
 MODE_QUERIES: tuple[tuple[str, Any], ...] = (
     ("grad mode", torch.is_grad_enabled),
     ("inference mode", torch.is_inference_mode_enabled),
@@ -378,6 +396,7 @@ MODE_QUERIES: tuple[tuple[str, Any], ...] = (
     ("default dtype", torch.get_default_dtype),
     ("torch function modes", torch._C._len_torch_function_stack),
     ("torch dispatch modes", torch._C._len_torch_dispatch_stack),
+    ("level of forward-mode derivatives", read_dual_level),
 )
 
 
