@@ -73,6 +73,7 @@ class Attempt:
         self.world.importer.walks.alone = self.alone
         self.world.says_compiling = self.says_compiling
         point = None
+        self.world.refuse_outer_modes()
         with telling_failures(), preserve_modes(self.world), quiet_fakes(), deep_recursion:
             self.world.start_guards()
             try:

@@ -36,8 +36,12 @@ GRADIENT_REASON = "gradients are needed: training is not compiled yet"
 EAGERS_ALONE = frozenset({"op-error", "raises", "uninitialized"})
 """Capture's codes for calls that say nothing of later ones: eager raises the user's own error, or makes the
 parameters of a lazy module."""
+OF_ONE_CALL = frozenset({"torch-mode"})
+"""Capture's codes for what lies around a call, which the next one may be without."""
 ERRORS_OF_VALUES = (RuntimeError, IndexError, ValueError)
 """What torch's operations raise for values that they do not take."""
+FAILURES_TOLD = 64
+"""How many refusals of one place `lamina.explain` tells of."""
 RECOMPILE_LIMIT = 8
 """Variants of one place, for the same modules among the arguments, before further ones run eagerly (with one
 warning)."""
@@ -119,10 +123,13 @@ class Site:
         """Whether no further variant is made for calls without modules among their arguments."""
         return self._is_full(())
 
+    def _matches_now(self, modules: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        alike = self.variants.get(modules, ())
+        return any(entry.captured.match(args, kwargs) is not None for entry in alike)
+
     def matches(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether there is a variant for a call without modules among its arguments."""
-        entries = self.variants.get((), ())
-        return any(entry.captured.match(args, kwargs) is not None for entry in entries)
+        return self._matches_now((), args, kwargs)
 
     def _put_in_front(self, entry: Entry, modules: tuple[int, ...]) -> None:
         with self.lock:
@@ -153,27 +160,43 @@ class Site:
             return self.run_eagerly(*args, **kwargs), None
         with self.lock:
             modules = identify_modules(args, kwargs)
-            if self._is_full(modules):
-                self._tell_limit(args, kwargs)
-                return self.run_eagerly(*args, **kwargs), None
-            try:
-                entry = self._compile(args, kwargs)
-            except LaminaError as error:
-                self._refuse(kind, error)
-                return self.run_eagerly(*args, **kwargs), None
-            is_own = entry.compiled is not None and self.settings.backend is None
-            if is_own:
-                given = entry.captured.fetch_inputs(args, kwargs)
-                entry.leaves_gradients_out = not entry.reason and needs_gradient(given)
-                entry.captured.check_natively(make_check)
-            self._put_in_front(entry, modules)
-            self.takes_modules |= bool(modules)
+            # Another thread may have compiled it while this one waited.
+            is_ready = self._matches_now(modules, args, kwargs)
+            entry = None if is_ready else self._add(kind, modules, args, kwargs)
+        if is_ready:
+            return self.enter(args, kwargs)
+        if entry is None:
+            return self.run_eagerly(*args, **kwargs), None
         outcome = self._run(entry, entry.captured.fetch_inputs(args, kwargs), args, kwargs)
-        if is_own:
+        if self._is_own(entry):
             # What a first call alone needs goes too: libraries plan their work, weights are packed.
             resident.note_use()
             resident.give_back()
         return outcome
+
+    def _add(
+        self, kind: Any, modules: tuple[int, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Entry | None:
+        """Compile one more variant; None where this call is to run eagerly."""
+        if self._is_full(modules):
+            self._tell_limit(args, kwargs)
+            return None
+        try:
+            entry = self._compile(args, kwargs)
+        except LaminaError as error:
+            self._refuse(kind, error)
+            return None
+        if self._is_own(entry):
+            given = entry.captured.fetch_inputs(args, kwargs)
+            entry.leaves_gradients_out = not entry.reason and needs_gradient(given)
+            entry.captured.check_natively(make_check)
+        self._put_in_front(entry, modules)
+        self.takes_modules |= bool(modules)
+        return entry
+
+    def _is_own(self, entry: Entry) -> bool:
+        """Whether Lamina compiled the graph, not a back end of the user's."""
+        return entry.compiled is not None and self.settings.backend is None
 
     def _is_full(self, modules: tuple[int, ...]) -> bool:
         return len(self.variants.get(modules, ())) >= RECOMPILE_LIMIT or len(self.entries) >= ENTRY_LIMIT
@@ -234,7 +257,8 @@ class Site:
 
     def _refuse(self, kind: Any, error: LaminaError) -> None:
         """Remember that this kind of call runs eagerly; raise where the caller asked for a whole graph."""
-        self.failures.append(error)
+        if len(self.failures) < FAILURES_TOLD:
+            self.failures.append(error)
         if isinstance(error, Unsupported) and error.code in EAGERS_ALONE:
             return
         if isinstance(error, UserError) or self.settings.fullgraph:
@@ -245,7 +269,8 @@ class Site:
             warnings.warn(
                 f"lamina: {error.message}; the call ran eagerly. {error.replay_folder}", stacklevel=5
             )
-        self.eager_calls[kind] = error.message
+        if not (isinstance(error, Unsupported) and error.code in OF_ONE_CALL):
+            self.eager_calls[kind] = error.message
 
     def _tell_limit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self.is_limit_told:

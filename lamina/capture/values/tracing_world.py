@@ -339,6 +339,9 @@ class TracingWorld(TracedAttributes):
         self.modes.guard_autocast()
         if torch._C._len_torch_function_stack():
             self.guard_query("modes that intercept torch functions", list_function_modes)
+
+    def refuse_outer_modes(self) -> None:
+        """Stop where modes and transforms around the call would see, or need to see, each operation."""
         if set(list_function_modes()) - {"cpu"} or torch._C._len_torch_dispatch_stack():
             stop("torch-mode", "the call is made under a mode that intercepts torch functions")
         if torch._C._functorch.peek_interpreter_stack() is not None:
@@ -380,7 +383,8 @@ read_dual_level: Any = functools.partial(getattr, torch.autograd.forward_ad, "_c
 
 def list_function_modes() -> tuple[str, ...]:
     """The device of each mode that only names one (as `torch.set_default_device` does), "" for others."""
-    modes = torch.overrides._get_current_function_mode_stack()
+    overrides: Any = torch.overrides
+    modes = overrides._get_current_function_mode_stack()
     return tuple(str(mode.device) if type(mode) is DeviceContext else "" for mode in modes)
 
 
