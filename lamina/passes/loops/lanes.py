@@ -156,7 +156,7 @@ class WalkBody:
             if position == 0 and operation.name == "arith.select" and isinstance(operand, Scalar):
                 values.append(operand.value)
             else:
-                values.append(self.spread(operand, element_of(part.type)))
+                values.append(self.spread(operand, element_of(part.type), level))
         mask = self.frame.masks.get(self._copy)
         if mask is not None and operation.name in DIVISIONS:
             # Lanes that do not exist must not divide by zero.
@@ -215,8 +215,8 @@ class WalkBody:
             return self.frame.constant(laned.value, type_)
         raise CompilerBug("a value with lanes where a scalar is needed", stage="vectorize")
 
-    def spread(self, laned: Laned, element: ScalarType) -> Value:
-        """One value a lane; the scalar itself when there is one lane."""
+    def spread(self, laned: Laned, element: ScalarType, user: int = -1) -> Value:
+        """One value a lane; the scalar itself when there is one lane. user: the level that needs it."""
         frame = self.frame
         if frame.lanes == 1 or isinstance(laned, Lanes):
             return laned.value if isinstance(laned, Lanes) else self.scalar(laned, element)
@@ -224,8 +224,9 @@ class WalkBody:
             return frame.splat(laned.value, laned.type)
         type_ = VectorType.get((frame.lanes,), element)
         if isinstance(laned, Affine):
-            first = frame.inner.value("vector.broadcast", (laned.base,), type_)
-            return frame.inner.value("arith.addi", (first, frame.steps(laned.step, element)), type_)
+            builder = frame.levels[user].builder
+            first = builder.value("vector.broadcast", (laned.base,), type_)
+            return builder.value("arith.addi", (first, frame.steps(laned.step, element)), type_)
         level = frame.levels[laned.level]
         found: Value | None = level.built.get(laned)
         if found is None:

@@ -174,6 +174,12 @@ def _padded_sum(b: KernelBuilder, x: Value) -> Value:
     return b.reduce(padded, "add", 1)
 
 
+def _sum_of_added_rows(b: KernelBuilder, x: Value) -> Value:
+    """Vectors run across the rows: which of them are added is asked outside of the sum's loop."""
+    padded = b.structure("lamina.pad", [x, b.splat(0.5, ())], (5, 7), low=[1, 0], high=[1, 0])
+    return b.reduce(padded, "add", 1)
+
+
 def _masked(b: KernelBuilder, x: Value, mask: Value) -> Value:
     zero = b.splat(0.0, (6, 21))
     return b.value("arith.select", (mask, x, zero), x.type)
@@ -197,6 +203,7 @@ STRUCTURE: list[tuple[Callable[..., Value], list[TensorType], dict[int, object]]
     (_gathered, [matrix(20, 37), TensorType.get((7,), i64)], {1: np.array([0, 19, 3, 3, 7, 1, 11])}),
     (_picked, [matrix(11, 18), TensorType.get((11,), i64)], {1: np.arange(11) * 5 % 18}),
     (_padded_sum, [matrix(5, 20)], {}),
+    (_sum_of_added_rows, [matrix(3, 7)], {}),
     (_masked, [matrix(6, 21), matrix(6, 21, i1)], {}),
     (_compared, [matrix(6, 21), matrix(6, 21)], {}),
     (_remainder, [matrix(3, 37, i32), matrix(3, 37, i32)], {}),
