@@ -69,10 +69,11 @@ test-peers: $(VENV)/.stamp-bench  ## other people's programs and tests (those th
 	$(BIN)/python -m tests.peers.cpython_tests --mode plain
 	for judge in transformers modules functions optimizers timm torchvision; do $(BIN)/python -m tests.peers $$judge || exit 1; done
 
-fuzz: $(VENV)/.stamp-test  ## random Python programs, call sequences and numbers among arguments, all seeds
+fuzz: $(VENV)/.stamp-test  ## random Python programs, call sequences, numbers among arguments and strides, all seeds
 	$(BIN)/python tests/fuzz/run_python_programs.py --count 20000
 	$(BIN)/python tests/fuzz/call_sequences.py --count 10000
 	$(BIN)/python tests/fuzz/number_arguments.py --count 5000
+	$(BIN)/python tests/fuzz/strides.py --count 2000
 
 clean:  ## remove caches and results
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info

@@ -102,6 +102,13 @@ def _plain_dropout(tensor: Tensor, probability: float, train: bool) -> Any:
     return _dropout(tensor, probability, train)
 
 
+def _channel_shuffle(tensor: Tensor, groups: int) -> Any:
+    """torch's rule gives one group of channels as the tensor itself, eager's kernel a copy."""
+    if groups != 1 or 0 in tensor.shape:
+        return NotImplemented
+    return aten.clone.default(tensor, memory_format=torch._prims_common.suggest_memory_format(tensor))
+
+
 def _split(tensor: Tensor, size: int, dim: int = 0) -> Any:
     length = tensor.shape[dim]
     if size == 0 and length != 0:
@@ -271,6 +278,7 @@ def _refuse_storage_change(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
 RULES: dict[Any, Callable[..., Any]] = {
     aten.reshape.default: _reshape,
     aten.contiguous.default: _contiguous,
+    aten.channel_shuffle.default: _channel_shuffle,
     aten.dropout.default: _plain_dropout,
     aten.feature_dropout.default: _dropout,
     aten.alpha_dropout.default: _dropout,

@@ -200,6 +200,15 @@ def _ldexp(args: Arguments, result: Tensor) -> Ints | None:
     return power
 
 
+def _loss_of_logits(args: Arguments, result: Tensor) -> Ints | None:
+    """All is computed in the memory of `1 - target`, which is like the target's."""
+    return like_strides(layout_of(args[1])) if result.dim() else None
+
+
+def _contiguous_if_empty(args: Arguments, result: Tensor) -> Ints | None:
+    return contiguous_strides(tuple(result.shape)) if result.numel() == 0 else None
+
+
 def _prelu(args: Arguments, result: Tensor) -> Ints | None:
     """Memory like the first tensor's, given up where the result is larger."""
     return (_like_first if args[0].shape == result.shape else _elementwise)(args, result)
@@ -274,7 +283,11 @@ LIKE_FIRST = (
     "sort",
     "zeros_like",
 )
-CONTIGUOUS = ("isin", "masked_fill", "renorm", "tril", "triu")
+CONTIGUOUS = (
+    "_log_softmax", "_softmax", "isin", "layer_norm", "linalg_vector_norm", "log_softmax", "masked_fill",
+    "native_layer_norm", "norm", "renorm", "softmax", "tril", "triu",
+)  # fmt: skip
+REDUCED = ("all", "amax", "amin", "any", "mean", "nansum", "prod", "std", "sum", "var")
 LIKE_CHANNELS = (
     "_batch_norm_with_update",
     "_batch_norm_with_update_functional",
@@ -287,7 +300,10 @@ SUGGESTED = (
     "_upsample_nearest_exact1d",
     "_upsample_nearest_exact2d",
     "_upsample_nearest_exact3d",
+    "channel_shuffle",
+    "group_norm",
     "max_unpool2d",
+    "native_group_norm",
     "pixel_shuffle",
     "upsample_bicubic2d",
     "upsample_bilinear2d",
@@ -298,11 +314,13 @@ SUGGESTED = (
 BY_NAME: Mapping[str, Rule] = {
     **dict.fromkeys(LIKE_FIRST, _like_first),
     **dict.fromkeys(CONTIGUOUS, _contiguous),
+    **dict.fromkeys(REDUCED, _contiguous_if_empty),
     **dict.fromkeys(LIKE_CHANNELS, _channels_last),
     **dict.fromkeys(SUGGESTED, _suggested),
     "_prelu_kernel": _prelu,
     "abs": _abs,
     "binary_cross_entropy": _like_unless_reduced,
+    "binary_cross_entropy_with_logits": _loss_of_logits,
     "conj_physical": _conjugate,
     "glu": _glu,
     "huber_loss": _huber_loss,
@@ -343,7 +361,20 @@ def rule_of(func: Any) -> Rule | None:
         return BY_NAME[name]
     if torch.Tag.pointwise not in func.tags or name in OTHERWISE:
         return None
-    return _with_number if _takes_number_as_tensor(func) else _elementwise
+    return _with_number if _takes_number_as_tensor(func) else _elementwise_of(func)
+
+
+def _elementwise_of(func: Any) -> Rule:
+    """A number in a tensor's place becomes a tensor: `x + 1` is `aten.add.Tensor(x, 1)`."""
+    arguments = func._schema.arguments
+    places = [place for place, each in enumerate(arguments) if str(each.real_type) == "Tensor"]
+
+    def rule(args: Arguments, result: Tensor) -> Ints | None:
+        own = [args[place] for place in places if place < len(args)]
+        has_number = any(each is not None and not isinstance(each, Tensor) for each in own)
+        return (_with_number if has_number else _elementwise)(args, result)
+
+    return rule
 
 
 NUMBER_IN_KERNEL = (aten.pow.Tensor_Scalar, aten.float_power.Tensor_Scalar, aten.lerp.Scalar)
