@@ -7,6 +7,7 @@ import torch
 
 import lamina
 from tests.capture.as_it_is import run_as_it_is
+from tests.work import count_calls
 
 SIZES = ((4, 3), (3,), ())
 
@@ -313,3 +314,14 @@ def test_a_training_step():
     torch.testing.assert_close(results[1], results[0])
     reasons = [graph.eager_reason for graph in lamina.explain(step, torch.randn(4, 3)).graphs]
     assert [bool(reason) for reason in reasons] == [True, False, False]
+
+
+def test_what_a_parameter_costs_in_each_step():
+    parameters = [torch.nn.Parameter(torch.ones(3)) for _ in range(8)]
+    optimizer = torch.optim.SGD(parameters, momentum=0.9)
+    for each in parameters:
+        each.grad = torch.ones(3)
+    step = lamina.compile(optimizer.step)
+    for _ in range(3):
+        step()
+    assert count_calls(step) < 60 + 12 * len(parameters)
