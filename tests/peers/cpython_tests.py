@@ -154,6 +154,7 @@ SET_ASIDE = {
     "test_exception_group.DeepRecursionInSplitAndSubgroup.test_deep_split": "needs the usual recursion limit",
     "test_exception_group.DeepRecursionInSplitAndSubgroup.test_deep_subgroup": "needs the usual recursion limit",
     "test_exceptions.ExceptionTests.test_memory_error_cleanup": "asks when an object dies",
+    "test_iter.TestCase.test_reduce_mutating_builtins_iter": "takes iter from under the machine too",
     "test_itertools.TestBasicOps.test_islice": "asks when an object dies",
     "test_generators.FinalizationTest.test_frame_resurrect": "asks when an object dies",
     "test_genexps.__test__.doctests": "asks for the identity of dead tuples",
