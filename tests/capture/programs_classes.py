@@ -470,7 +470,46 @@ def searches_ask_no_methods():
     return found, _message(lambda: {Pair((3, 4)): 1}[3, 4]), list.__repr__(items)[:3], list.__len__(items)
 
 
+def reversed_sequences():
+    """`reversed` asks for the length once and for an item a step."""
+    asked = []
+
+    class Numbers:
+        def __init__(self, length):
+            self.length = length
+
+        def __len__(self):
+            asked.append("length")
+            return self.length
+
+        def __getitem__(self, index):
+            asked.append(index)
+            if index == 1:
+                raise IndexError
+            return index * 10
+
+    class Both(Numbers):
+        def __reversed__(self):
+            return "own"
+
+    class Neither(Numbers):
+        __reversed__ = None
+
+    steps = reversed(Numbers(4))
+    first = next(steps), len(asked), iter(steps) is steps, steps.__length_hint__()
+    rest = list(steps), next(steps, "end"), steps.__length_hint__()
+    return (
+        first,
+        rest,
+        asked,
+        reversed(Both(2)),
+        _message(lambda: reversed(Neither(2))),
+        list(reversed(Numbers(0))),
+    )
+
+
 PROGRAMS = [
+    reversed_sequences,
     errors_that_print_objects,
     searches_ask_no_methods,
     texts_that_are_none,

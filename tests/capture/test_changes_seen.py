@@ -47,6 +47,21 @@ class Hashed:
         return self.number == other
 
 
+def attribute_of_a_module_in_a_reversed_list() -> Case:
+    layers = torch.nn.ModuleList([torch.nn.Hardtanh(0.0, 2.0), torch.nn.LeakyReLU(0.5)])
+
+    def program(x):
+        for layer in reversed(layers):
+            x = layer(x)
+        return x
+
+    return program, [
+        nothing,
+        lambda: setattr(layers[0], "max_val", 1.5),
+        lambda: layers.append(torch.nn.Hardtanh(2.0, 3.0)),
+    ]
+
+
 def attribute_of_a_key() -> Case:
     key = Named()
     table = {key: 1}
@@ -359,6 +374,7 @@ def own_attribute_in_the_place_of_a_buffer() -> Case:
 
 CASES = [
     attribute_of_a_key,
+    attribute_of_a_module_in_a_reversed_list,
     written_attribute_of_a_key,
     key_with_a_hash_of_its_own,
     keys_with_hashes_of_their_own,

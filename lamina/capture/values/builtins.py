@@ -34,7 +34,7 @@ from lamina.capture.values.attributes import (
 from lamina.capture.values.class_making import CLASS_MAKING
 from lamina.capture.values.conversions import CONVERSIONS, Arguments, Keywords, Model
 from lamina.capture.values.functional import FUNCTIONAL, METHODS, MethodModel, consume_iterables
-from lamina.capture.values.iteration import SequenceIterator, as_native_iterable
+from lamina.capture.values.iteration import ReversedSequence, SequenceIterator, as_native_iterable
 
 
 def model_getattr(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -449,5 +449,6 @@ NATIVE_FACES: dict[type, type] = {
     **coroutines.FACES,
     FrameView: types.FrameType,
     SequenceIterator: type(iter(texts.OldSequence())),
+    ReversedSequence: reversed,
 }
 """Types of the machine's own values and what `type()` says of them."""

@@ -13,7 +13,7 @@ from typing import Any
 from lamina.capture.machine.origins import call_natively
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.values.attributes import call_method, find_in_type, is_native_type, is_python_method
-from lamina.capture.values.iteration import length_hint
+from lamina.capture.values.iteration import ReversedSequence, length_hint
 from lamina.capture.values.stand_ins import answer
 
 Model = Callable[[Any, tuple[Value, ...], dict[str, Value]], Value]
@@ -57,6 +57,17 @@ def call_special(native: Any, name: str) -> Model:
         return world.call_native(native, arguments, keywords)
 
     return model
+
+
+def model_reversed(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
+    if len(arguments) == 1 and not keywords and not is_native_type(type(arguments[0])):
+        kind = type(arguments[0])
+        method = find_in_type(kind, "__reversed__")
+        if is_python_method(method):
+            return call_method(world, method, arguments[0])
+        if method is MISSING and is_python_method(find_in_type(kind, "__getitem__")):
+            return ReversedSequence(world, arguments[0], world.call(len, arguments, {}))
+    return world.call_native(reversed, arguments, keywords)
 
 
 def model_len(world: Any, arguments: Arguments, keywords: Keywords) -> Value:
@@ -164,7 +175,7 @@ CONVERSIONS: dict[Any, Model] = {
     chr: convert_with(chr, "__index__"),
     hash: convert_with(hash, "__hash__"),
     abs: call_special(abs, "__abs__"),
-    reversed: call_special(reversed, "__reversed__"),
+    reversed: model_reversed,
     round: call_special(round, "__round__"),
     math.trunc: call_special(math.trunc, "__trunc__"),
     math.floor: call_special(math.floor, "__floor__"),

@@ -137,6 +137,41 @@ class SequenceIterator:
         return max(length_hint(self.world, self.sequence, 0) - self.index, 0)
 
 
+class ReversedSequence:
+    """What `reversed` gives of an object that has only `__len__` and `__getitem__`."""
+
+    __slots__ = ("index", "sequence", "world")
+    __machine_native__ = True
+    __reduce_ex__ = refuse_copies  # type: ignore[assignment]
+
+    def __init__(self, world: Any, sequence: Value, length: int) -> None:
+        self.world = world
+        self.sequence = sequence
+        self.index = length - 1
+
+    def __iter__(self) -> ReversedSequence:
+        return self
+
+    def __next__(self) -> Value:
+        if self.index < 0:
+            self.sequence = None
+            raise StopIteration
+        try:
+            value = self.world.get_item(self.sequence, self.index)
+        except (IndexError, StopIteration) as error:
+            self.world.check_origin(error)
+            self.index, self.sequence = -1, None
+            raise StopIteration from None
+        self.index -= 1
+        return value
+
+    def __length_hint__(self) -> int:
+        if self.sequence is None:
+            return 0
+        left = self.index + 1
+        return 0 if self.world.call(len, (self.sequence,), {}) < left else left
+
+
 def iterate(world: Any, iterable: Value) -> Value:
     """`iter(iterable)`."""
     kind = type(iterable)
