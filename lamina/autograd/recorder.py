@@ -329,9 +329,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             outs = {argument.name for argument in func._schema.arguments if argument.is_out}
             args = args[: len(func._schema.arguments) - sum(a.kwarg_only for a in func._schema.arguments)]
             value = functional(*args, **{k: v for k, v in kwargs.items() if k not in outs})
-        if isinstance(value, Tensor):
-            return [value]
-        return list(value or ())
+        return [each for each in pytree.tree_leaves(value) if isinstance(each, Tensor)]
 
     def store(self, target: Tensor, new: Tensor) -> None:
         """Give `target` the value of `new`, in target's own dtype and shape."""

@@ -92,7 +92,9 @@ def trace_inference(graph_module: fx.GraphModule, inputs: Sequence[Any], sizes: 
     _add_inputs(recorder, inputs, fakes)
     symbols = sizes.symbolic_numbers()
     given = [symbols.get(index, fake) for index, fake in enumerate(fakes)] if symbols else fakes
-    with quiet_fakes(), below_autograd(), sizes.dispatching(), recorder:
+    # Where the program fails, what it switched is as it was.
+    kept = torch.set_grad_enabled(torch.is_grad_enabled())
+    with kept, quiet_fakes(), below_autograd(), sizes.dispatching(), recorder:
         value = _run(graph_module, recorder, given, sizes)
     return _finish(recorder, fakes, value, sizes)
 

@@ -345,7 +345,13 @@ def is_supported_platform() -> bool:
 def run_as_captured(captured: Captured) -> Compiled:
     """The operations of a graph one by one, as autograd has to see them."""
     graph = captured.graph_module
-    return Compiled(lambda values: list(graph(*values)), is_repeatable=captured.is_checked)
+
+    def run(inputs: Sequence[Any]) -> list[Any]:
+        # Where one of them raises, what the graph switched is as it was.
+        with torch.set_grad_enabled(torch.is_grad_enabled()):
+            return list(graph(*inputs))
+
+    return Compiled(run, is_repeatable=captured.is_checked)
 
 
 def kinds_of(captured: Captured, inputs: list[Any]) -> list[str]:

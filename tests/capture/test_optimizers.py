@@ -325,3 +325,39 @@ def test_what_a_parameter_costs_in_each_step():
     for _ in range(3):
         step()
     assert count_calls(step) < 60 + 12 * len(parameters)
+
+
+def test_a_step_with_a_gradient_scaler():
+    weight = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([weight], lr=0.5)
+    scaler = torch.amp.GradScaler("cpu")
+
+    @lamina.compile
+    def step(x):
+        optimizer.zero_grad()
+        scaler.scale((weight * x).sum()).backward()
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+
+    for _ in range(2):
+        step(torch.ones(3))
+        assert torch.is_grad_enabled()
+    assert torch.equal(weight.detach(), torch.zeros(3))
+
+
+def test_an_error_leaves_the_grad_mode():
+    weight = torch.nn.Parameter(torch.ones(3))
+
+    @lamina.compile
+    def program(place):
+        product = weight * 2
+        with torch.no_grad():
+            found = weight.gather(0, place)
+        lamina.graph_break()
+        return product + found
+
+    assert program(torch.tensor([1])).requires_grad
+    with pytest.raises((IndexError, RuntimeError)):
+        program(torch.tensor([7]))
+    assert torch.is_grad_enabled()
