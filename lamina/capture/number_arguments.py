@@ -101,6 +101,7 @@ CHECKED: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
         operator.le, pick(args, kwargs, 1, "min_val", -1.0), pick(args, kwargs, 2, "max_val", 1.0)
     ),
     "triplet_margin_loss": lambda args, kwargs: outcome(operator.gt, pick(args, kwargs, 3, "margin", 1.0), 0),
+    "triplet_margin_with_distance_loss": lambda _, kwargs: outcome(operator.gt, kwargs.get("margin", 1.0), 0),
 }
 """What eager asks of a float, else it raises: True where it is so, and guarded."""
 

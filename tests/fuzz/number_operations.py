@@ -110,6 +110,7 @@ FILLED: dict[str, Program] = {
     "where right": lambda x, k: torch.where(x == 1, x, k),
     "where both": lambda x, k: torch.where(x == 1, k, 2),
     "pad": lambda x, k: F.pad(x.reshape(1, -1), (1, 2), value=k),
+    "pad rows, then sum": lambda x, k: F.pad(rows(x), (1, 0, 0, 2), value=k).sum(-1),
     "constant_pad_nd": lambda x, k: torch.constant_pad_nd(x.reshape(-1), (1, -1), k),
     "arange": lambda x, k: torch.arange(k, k + 3),
     "linspace": lambda x, k: torch.linspace(k, 3, 4),
@@ -124,6 +125,8 @@ BOUNDED: dict[str, Program] = {
     "hardtanh": lambda x, k: F.hardtanh(x, -1.0, k),
     "relu6 of a product": lambda x, k: F.relu6(x * k),
     "nan_to_num": lambda x, k: torch.nan_to_num(x, k, k, k),
+    "nan_to_num of nan": lambda x, k: torch.nan_to_num(x, k),
+    "nan_to_num of infinities": lambda x, k: x.nan_to_num(0.0, posinf=k, neginf=1.0),
     "threshold": lambda x, k: F.threshold(x, k, 1),
     "threshold to": lambda x, k: F.threshold(x, 1, k),
     "histc": lambda x, k: torch.histc(x, 4, -1, k),
@@ -166,6 +169,9 @@ ACTIVATIONS: dict[str, Program] = {
     "hardshrink": lambda x, k: F.hardshrink(x, k),
     "logit": lambda x, k: torch.logit(x, k),
     "dropout": lambda x, k: F.dropout(x, k, training=True),
+    "logit_": lambda x, k: x.clone().logit_(k),
+    "dropout in place": lambda x, k: F.dropout(x.clone(), k, training=True, inplace=True),
+    "dropout2d": lambda x, k: F.dropout2d(images(x)[:, :, None], k, training=True),
     "alpha_dropout": lambda x, k: F.alpha_dropout(x, k, training=True),
     "rrelu": lambda x, k: F.rrelu(x, 0.1, k),
     "bernoulli": lambda x, k: torch.bernoulli(x, k),
@@ -193,6 +199,13 @@ NORMS: dict[str, Program] = {
     "isclose": lambda x, k: torch.isclose(x, other(x), k, k),
     "local_response_norm": lambda x, k: F.local_response_norm(images(x) / 1, 2, k),
     "attention": lambda x, k: F.scaled_dot_product_attention(heads(x), heads(x), heads(x), scale=k),
+    "attention dropout": lambda x, k: F.scaled_dot_product_attention(
+        heads(x), heads(x), heads(x), dropout_p=k
+    ),
+    "batch_norm momentum": lambda x, k: F.batch_norm(
+        images(x), x.new_zeros(2), x.new_ones(2), training=True, momentum=k
+    ),
+    "local_response_norm k": lambda x, k: F.local_response_norm(images(x) / 1, 2, 0.1, 0.7, k),
     "gumbel_softmax": lambda x, k: F.gumbel_softmax(rows(x), k),
     "lp_pool": lambda x, k: F.lp_pool1d(images(x).float(), k, 2),
 }
@@ -201,6 +214,7 @@ LOSSES: dict[str, Program] = {
     "smooth_l1 kept": lambda x, k: F.smooth_l1_loss(x, other(x), beta=k, reduction="none"),
     "huber": lambda x, k: F.huber_loss(x, other(x), delta=k),
     "cross_entropy": lambda x, k: F.cross_entropy(rows(x), torch.tensor([0, 1]), label_smoothing=k),
+    "cross_entropy of shares": lambda x, k: F.cross_entropy(rows(x), rows(x).softmax(-1), label_smoothing=k),
     "margin_ranking": lambda x, k: F.margin_ranking_loss(x, other(x), torch.sign(x), margin=k),
     "hinge_embedding": lambda x, k: F.hinge_embedding_loss(x, torch.sign(other(x)), margin=k),
     "multi_margin": lambda x, k: F.multi_margin_loss(rows(x), torch.tensor([0, 1]), margin=k),
@@ -208,6 +222,11 @@ LOSSES: dict[str, Program] = {
         rows(x), other(rows(x)), torch.tensor([1, -1]), margin=k
     ),
     "triplet_margin": lambda x, k: F.triplet_margin_loss(rows(x), other(rows(x)), rows(x) * 2, margin=k),
+    "triplet_margin with a distance": lambda x, k: F.triplet_margin_with_distance_loss(
+        rows(x), other(rows(x)), rows(x) * 2, margin=k
+    ),
+    "multi_margin p": lambda x, k: F.multi_margin_loss(rows(x), torch.tensor([0, 1]), p=k),
+    "poisson_nll in full": lambda x, k: F.poisson_nll_loss(x.abs(), other(x).abs(), False, True, eps=k),
     "poisson_nll": lambda x, k: F.poisson_nll_loss(x, other(x), full=False, log_input=False, eps=k),
 }
 TABLES: dict[str, dict[str, Program]] = {
