@@ -224,7 +224,7 @@ class Site:
                 run = self.settings.backend(torch.fx.GraphModule(graph_module, graph_module.graph), inputs)
                 compiled = Compiled(lambda values: list(run(*values)), is_repeatable=captured.is_checked)
                 return Entry(captured, compiled)
-            if captured.has_history:
+            if captured.has_history or (needs_gradient(inputs) and gives_views(captured)):
                 # Behind a break there may be what needs none: an optimizer's step.
                 goes_on = captured.pause is not None
                 return Entry(captured, run_as_captured(captured) if goes_on else None, GRADIENT_REASON)
@@ -340,6 +340,15 @@ def is_supported_platform() -> bool:
         f"lamina compiles on Linux (x86-64, aarch64), not on {here}: calls run eagerly", stacklevel=5
     )
     return False
+
+
+def gives_views(captured: Captured) -> bool:
+    """Whether a result is a view that may come to need a gradient; autograd refuses that of views that are
+    made where gradients are off."""
+    (given,) = next(iter(reversed(captured.graph_module.graph.nodes))).args
+    fakes = [node.meta.get("example_value") for node in given if isinstance(node, torch.fx.Node)]
+    bases = [fake._base for fake in fakes if isinstance(fake, torch.Tensor)]
+    return any(base is not None and not base.requires_grad for base in bases)
 
 
 def run_as_captured(captured: Captured) -> Compiled:

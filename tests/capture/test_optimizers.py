@@ -361,3 +361,16 @@ def test_an_error_leaves_the_grad_mode():
     with pytest.raises((IndexError, RuntimeError)):
         program(torch.tensor([7]))
     assert torch.is_grad_enabled()
+
+
+def test_a_view_may_come_to_need_a_gradient():
+    weight = torch.nn.Parameter(torch.ones(3))
+
+    def program(x):
+        with torch.no_grad():
+            doubled = weight * 2
+        return x.view(-1), (x + 1).view(-1), doubled
+
+    for each in lamina.compile(program)(torch.ones(1, 3)):
+        each.add_(weight)
+        assert each.requires_grad
