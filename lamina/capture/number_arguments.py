@@ -81,6 +81,7 @@ CHECKED: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
     "bernoulli": lambda args, kwargs: is_share(pick(args, kwargs, 1, "p", 0.5)),
     "cdist": lambda args, kwargs: is_odd_order(pick(args, kwargs, 2, "p", 2.0)),
     "celu": lambda args, kwargs: has_inverse(pick(args, kwargs, 1, "alpha", 1.0)),
+    "cosine_similarity": lambda args, kwargs: outcome(operator.ge, pick(args, kwargs, 3, "eps", 1e-8), 0),
     "cross_entropy": lambda args, kwargs: is_share(pick(args, kwargs, 7, "label_smoothing", 0.5)),
     **dict.fromkeys(
         ("dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout"),
@@ -92,6 +93,10 @@ CHECKED: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
         and outcome(operator.gt, pick(args, kwargs, 3, "atol", 1e-8), 0)
     ),
     "quantile": lambda args, kwargs: is_share(pick(args, kwargs, 1, "q", 0.5)),
+    "renorm": lambda args, kwargs: (
+        outcome(operator.gt, pick(args, kwargs, 1, "p", 2), 0)
+        and outcome(operator.ge, pick(args, kwargs, 3, "maxnorm", 1), 0)
+    ),
     "scaled_dot_product_attention": lambda args, kwargs: (
         (share := pick(args, kwargs, 4, "dropout_p", 0)) == 0 or is_share(share)
     ),

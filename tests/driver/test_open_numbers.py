@@ -109,6 +109,15 @@ CHECKED_BY_EAGER = {
     "celu of a tiny number": (lambda x, k: F.celu(x, k), 1e-40),
     "softshrink": (lambda x, k: F.softshrink(x, k), -0.5),
     "hardtanh": (lambda x, k: F.hardtanh(x, -k, k), -0.5),
+    "cosine_similarity": (lambda x, k: F.cosine_similarity(x, Y, eps=k), -0.5),
+    "quantile": (lambda x, k: torch.quantile(x, k), 1.5),
+    "renorm": (lambda x, k: x.renorm(2, 0, k), -0.5),
+    "renorm of an order": (lambda x, k: x.renorm(k, 0, 1.0), -0.5),
+    "triplet_margin": (lambda x, k: F.triplet_margin_loss(x, Y, x + Y, margin=k), -0.5),
+    "triplet_margin with a distance": (
+        lambda x, k: F.triplet_margin_with_distance_loss(x, Y, x + Y, margin=k),
+        -0.0,
+    ),
 }
 
 
