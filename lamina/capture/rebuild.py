@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 
 from lamina.capture.machine.signals import MISSING, UNBOUND, Value
-from lamina.capture.rebuild_values import ValueRebuilder
+from lamina.capture.rebuild_values import ValueRebuilder, order_to_add
 from lamina.capture.side_effects import AttributeWrite, ContainerWrite, SideEffects
 from lamina.capture.values.open_containers import OpenContainer
 from lamina.capture.values.outside import dict_base
@@ -65,7 +65,8 @@ class Rebuilder(ValueRebuilder):
                 items = ", ".join(self.express(item) for item in list.__iter__(copy))
                 lines.append(f"{self._name(list.__setitem__)}({target}, slice(None), [{items}])")
             else:
-                items = ", ".join(self.express(item) for item in copy)
+                ordered = order_to_add(copy, may_copy=False)[0] if isinstance(copy, set) else copy
+                items = ", ".join(self.express(item) for item in ordered)
                 grow = "extend" if isinstance(copy, collections.deque) else "update"
                 lines += [f"{target}.clear()", f"{target}.{grow}([{items}])"]
         return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import random
 import types
 from typing import Any
 
@@ -44,6 +45,8 @@ from lamina.capture.values.walks import (
 
 NATIVE_ITERATORS: tuple[type, ...] = (*SEQUENCE_ITERATORS, *JOINING, *APPLYING, *KNOWN, reversed)
 """Iterators that tell exactly where they stand."""
+ORDERS_TRIED = 64
+"""Ways to fill a set, until one gives a wanted order."""
 NATIVE_MAKER = types.BuiltinFunctionType
 REBUILT_BASES: tuple[type, ...] = (collections.OrderedDict, dict, list, set, tuple, object)
 
@@ -164,7 +167,9 @@ class ValueRebuilder:
         if kind is collections.deque:
             return self._fill_list(value, f"{self._name(kind)}(maxlen={value.maxlen!r})", "{}.append({})")
         if kind in (set, frozenset):
-            return self.writer.fresh(f"{kind.__name__}([{', '.join(self.express(item) for item in value)}])")
+            order, is_copied = order_to_add(value)
+            listed = f"[{', '.join([self.express(item) for item in order])}]"
+            return self.writer.fresh(f"{kind.__name__}({f'set({listed})' if is_copied else listed})")
         if kind is dict:
             return self._fill_dict(value, "{}", dict)
         if kind is collections.OrderedDict:
@@ -344,6 +349,24 @@ class ValueRebuilder:
             if item:
                 self.writer.add(f"{name}.{field} = {self.express(item)}")
         return name
+
+
+def order_to_add(items: set[Value] | frozenset[Value], may_copy: bool = True) -> tuple[list[Value], bool]:
+    """In which order a new set takes these constants, to give them in the order in which this one does.
+
+    Also whether the new set is to be a copy of one that is filled so: a copy has other room.
+    """
+    given, kind = list(items), frozenset if isinstance(items, frozenset) else set
+    if not all(type(item) in IMMUTABLE for item in given):
+        return given, False
+    order, state = list(given), random.Random(0)
+    for _ in range(ORDERS_TRIED):
+        for is_copied in (False, True) if may_copy else (False,):
+            made = kind(set(order)) if is_copied else kind(order)
+            if all(new is old for new, old in zip(made, given, strict=True)):
+                return order, is_copied
+        state.shuffle(order)
+    return stop("result", "a set leaves the compiled function whose order comes from how it was changed")
 
 
 def is_native_enum(kind: type) -> bool:

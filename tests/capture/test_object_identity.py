@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import torch
 
 import lamina
+from lamina.capture import trace
+from lamina.errors import Unsupported
 
 
 class First:
@@ -82,3 +86,32 @@ def test_equality_that_is_identity_is_guarded(program):
     first, x = First(), torch.ones(2)
     for others in ([First()], [first], (First(),), (first,)):
         assert torch.equal(fast(x, first, others), program(x, first, others))
+
+
+def sets_of_numbers(numbers, dropped, outside):
+    made = set()
+    for number in numbers:
+        made.add(number)
+    frozen = frozenset(made)
+    made.difference_update(dropped)
+    outside.update(numbers)
+    return made, frozen, made | {40}
+
+
+def test_sets_keep_their_order():
+    captures = 0
+    for seed in range(20):
+        state = random.Random(seed)
+        numbers = state.choices((0, 8, 16, 32, 1, 9, 17, 3), k=6)
+        dropped = state.choices(numbers, k=seed % 2)
+        real, reference = {24}, {24}
+        expected = sets_of_numbers(numbers, dropped, reference)
+        try:
+            captured = trace(sets_of_numbers, (numbers, dropped, real), {}, fullgraph=True)
+        except Unsupported as error:
+            assert error.code == "result"
+            continue
+        given = captured.call((numbers, dropped, real), {})
+        assert [list(each) for each in (*given, real)] == [list(each) for each in (*expected, reference)]
+        captures += 1
+    assert captures > 10
