@@ -92,6 +92,10 @@ CHECKED: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
         outcome(operator.gt, pick(args, kwargs, 2, "rtol", 1e-5), 0)
         and outcome(operator.gt, pick(args, kwargs, 3, "atol", 1e-8), 0)
     ),
+    **dict.fromkeys(
+        ("pow", "pow_", "ipow", "_foreach_pow", "_foreach_pow_"),
+        lambda args, kwargs: is_small_exponent(pick(args, kwargs, 1, "exponent", 2)),
+    ),
     "quantile": lambda args, kwargs: is_share(pick(args, kwargs, 1, "q", 0.5)),
     "renorm": lambda args, kwargs: (
         outcome(operator.gt, pick(args, kwargs, 1, "p", 2), 0)
@@ -119,6 +123,13 @@ def has_inverse(number: Any) -> bool:
 def is_share(number: Any) -> bool:
     """Whether a number lies between 0 and 1, of which either is a case of its own; guarded."""
     return outcome(operator.gt, number, 0) and outcome(operator.lt, number, 1)
+
+
+def is_small_exponent(number: Any) -> bool:
+    """Whether an exponent keeps its parity in f32; guarded."""
+    if not isinstance(number, (int, float, torch.SymInt, torch.SymFloat)):
+        return True
+    return outcome(operator.lt, number, 2**24) and outcome(operator.gt, number, -(2**24))
 
 
 def is_odd_order(number: Any) -> bool:

@@ -41,6 +41,21 @@ def test_signs_are_eagers(name, dtype):
             assert torch.equal(one.signbit() | one.isnan(), other.signbit() | other.isnan())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("varies", [False, True])
+def test_odd_exponents_that_are_even_in_f32(dtype, varies):
+    def program(x, k):
+        return x**k, torch._foreach_pow([x], k)[0]
+
+    fast = lamina.compile(program)
+    x = torch.tensor([1.0, -1.0, 2.0, -2.0, 0.0, -0.0, 0.5, -0.5, -3.0], dtype=dtype)
+    if varies:
+        fast(x, 4.25), fast(x, 5.25)
+    for k in (16777217.0, -16777219.0, 2.0**31 + 1, 16777215.0):
+        for one, other in zip(program(x, k), fast(x, k), strict=True):
+            assert torch.equal(one, other) and torch.equal(one.signbit(), other.signbit())
+
+
 @pytest.mark.parametrize("bounds", [(math.nan, None), (None, math.nan), (0.0, math.nan)])
 def test_a_bound_of_nan(bounds):
     def program(x):

@@ -344,6 +344,8 @@ def is_nan(number: Any) -> bool:
 
 LEAST_EXPONENT = 1e-37
 """Nearer to 0 an exponent may be 0 in f32; eager keeps it as f64."""
+LARGEST_EXPONENT = 2**24
+"""Beyond it an odd exponent is even in f32."""
 
 
 def _power_number(e: Emitter, call: Call) -> Value | None:
@@ -377,6 +379,8 @@ def _power_number(e: Emitter, call: Call) -> Value | None:
     if exponent == -2:
         return e.cast(_reciprocal(e, square), call.element)
     if -LEAST_EXPONENT < exponent < LEAST_EXPONENT:
+        return None
+    if common is not types.f64 and abs(exponent) > LARGEST_EXPONENT and exponent % 2 == 1:
         return None
     return e.cast(e.op("math.powf", x, e.operand(exponent, common, call.shape)), call.element)
 
