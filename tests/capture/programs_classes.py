@@ -508,9 +508,29 @@ def reversed_sequences():
     )
 
 
+def texts_of_own_classes():
+    class Text(str):
+        pass
+
+    class Printed:
+        def __str__(self):
+            return Text("a")
+
+        def __repr__(self):
+            return Text("b")
+
+        def __format__(self, specification):
+            return Text(specification)
+
+    printed = Printed()
+    kinds = [type(way(printed)).__name__ for way in (str, repr, format, lambda x: f"{x!r}")]
+    return kinds, _message(lambda: "{0.}".format(printed)), _message(lambda: "{0[}".format(printed))
+
+
 PROGRAMS = [
     reversed_sequences,
     errors_that_print_objects,
+    texts_of_own_classes,
     searches_ask_no_methods,
     texts_that_are_none,
     sequences_repeated,

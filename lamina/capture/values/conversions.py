@@ -133,12 +133,12 @@ def to_text(world: Any, value: Value) -> str:
     """`str(value)`."""
     method = find_in_type(type(value), "__str__")
     if is_python_method(method) and not is_native_type(type(value)):
-        return str(call_natively(str, answer("__str__", call_method(world, method, value))))
+        return call_natively(str, answer("__str__", call_method(world, method, value)))  # type: ignore[no-any-return]
     if method is object.__str__:
         method = find_in_type(type(value), "__repr__")
         if is_python_method(method) and not is_native_type(type(value)):
             # What `__repr__` gives is asked of by `str`, with its own words for what is no text.
-            return str(call_natively(str, answer("__str__", call_method(world, method, value))))
+            return call_natively(str, answer("__str__", call_method(world, method, value)))  # type: ignore[no-any-return]
         return to_repr(world, value)
     return str(world.call_native(str, (value,), {}))
 
@@ -147,7 +147,7 @@ def to_repr(world: Any, value: Value) -> str:
     """`repr(value)`."""
     method = find_in_type(type(value), "__repr__")
     if is_python_method(method) and not is_native_type(type(value)):
-        return str(call_natively(repr, answer("__repr__", call_method(world, method, value))))
+        return call_natively(repr, answer("__repr__", call_method(world, method, value)))  # type: ignore[no-any-return]
     return str(world.call_native(repr, (value,), {}))
 
 
@@ -156,7 +156,7 @@ def format_value(world: Any, value: Value, specification: str) -> str:
     method = find_in_type(type(value), "__format__")
     if is_python_method(method) and not is_native_type(type(value)):
         given = call_method(world, method, value, specification)
-        return str(call_natively(format, answer("__format__", given)))
+        return call_natively(format, answer("__format__", given))  # type: ignore[no-any-return]
     if method is object.__format__ and type(specification) is str and not specification:
         return to_text(world, value)
     return str(world.call_native(format, (value, specification), {}))

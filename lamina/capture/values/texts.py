@@ -145,7 +145,7 @@ def find_field(
         value = arguments[index]
     else:
         value = world.get_item(keywords, first)
-    for is_attribute, name in rest:
+    for is_attribute, name in step_natively(rest):
         value = world.load_attribute(value, name) if is_attribute else world.get_item(value, name)
     return value
 
