@@ -93,7 +93,7 @@ CHECKED: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
         and outcome(operator.gt, pick(args, kwargs, 3, "atol", 1e-8), 0)
     ),
     **dict.fromkeys(
-        ("pow", "pow_", "ipow", "_foreach_pow", "_foreach_pow_"),
+        ("pow", "ipow"),
         lambda args, kwargs: is_small_exponent(pick(args, kwargs, 1, "exponent", 2)),
     ),
     "quantile": lambda args, kwargs: is_share(pick(args, kwargs, 1, "q", 0.5)),
@@ -127,7 +127,7 @@ def is_share(number: Any) -> bool:
 
 def is_small_exponent(number: Any) -> bool:
     """Whether an exponent keeps its parity in f32; guarded."""
-    if not isinstance(number, (int, float, torch.SymInt, torch.SymFloat)):
+    if type(number) is not NumberValue:
         return True
     return outcome(operator.lt, number, 2**24) and outcome(operator.gt, number, -(2**24))
 

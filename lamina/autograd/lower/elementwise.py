@@ -380,7 +380,8 @@ def _power_number(e: Emitter, call: Call) -> Value | None:
         return e.cast(_reciprocal(e, square), call.element)
     if -LEAST_EXPONENT < exponent < LEAST_EXPONENT:
         return None
-    if common is not types.f64 and abs(exponent) > LARGEST_EXPONENT and exponent % 2 == 1:
+    is_large = not -LARGEST_EXPONENT < exponent < LARGEST_EXPONENT
+    if is_large and common is not types.f64 and exponent % 2 == 1:
         return None
     return e.cast(e.op("math.powf", x, e.operand(exponent, common, call.shape)), call.element)
 
