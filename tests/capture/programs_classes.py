@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 import operator
+import weakref
 from typing import NamedTuple
 
 
@@ -527,9 +528,21 @@ def texts_of_own_classes():
     return kinds, _message(lambda: "{0.}".format(printed)), _message(lambda: "{0[}".format(printed))
 
 
+def proxies_of_no_iterator():
+    def function():
+        pass
+
+    class Misled:
+        def __iter__(self):
+            return weakref.proxy(function)
+
+    return [_message(lambda way=way: way(Misled())) for way in (list, sum, sorted, lambda x: [*x])]
+
+
 PROGRAMS = [
     reversed_sequences,
     errors_that_print_objects,
+    proxies_of_no_iterator,
     texts_of_own_classes,
     searches_ask_no_methods,
     texts_that_are_none,

@@ -157,6 +157,7 @@ SET_ASIDE = {
     "test_iter.TestCase.test_reduce_mutating_builtins_iter": "takes iter from under the machine too",
     "test_itertools.TestBasicOps.test_islice": "asks when an object dies",
     "test_generators.FinalizationTest.test_frame_resurrect": "asks when an object dies",
+    "test_weakref.ReferencesTestCase.test_callback_in_cycle_resurrection": "asks when an object dies",
     "test_genexps.__test__.doctests": "asks for the identity of dead tuples",
     "test_functools.TestLRUPy.test_lru_reentrancy_with_len": "replaces len under the machine too",
     "test_dynamic.RebindBuiltinsTests.test_modify_builtins": "replaces len under the machine too",

@@ -6,6 +6,7 @@ import collections
 import itertools
 import operator
 import types
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -204,7 +205,8 @@ def as_native_iterable(world: Any, iterable: Value) -> Value:
         return iterable
     iterator = iterate(world, iterable)
     has_length = any(find_in_type(kind, name) is not MISSING for name in ("__len__", "__length_hint__"))
-    if is_native_type(type(iterator)) and not has_length:
+    is_proxy = type(iterator) in weakref.ProxyTypes  # C code would ask what it stands for
+    if is_native_type(type(iterator)) and not has_length and not is_proxy:
         return iterator
     return MachineIterator(world, iterator, iterable)
 
