@@ -63,11 +63,12 @@ def main(words: list[str] | None = None) -> int:
     if arguments.rest:
         chosen = [each for each in chosen if (arguments.judge, each) not in kept]
     for name, outcome in judge_all(judge, chosen, LIMIT):
-        kept[arguments.judge, name] = line = " ".join(outcome.line().split())[:120]
+        line = " ".join(outcome.line().split())[:120]
         count["whole" if outcome.is_whole else outcome.verdict] += 1
         print(f"{name}: {line}", *outcome.breaks, sep="\n    ", flush=True)
         if arguments.write:
-            write_outcomes(kept)
+            # Another run may have written others meanwhile.
+            write_outcomes({**read_outcomes(), (arguments.judge, name): line})
     print(dict(count))
     return 0 if all(verdict in (*GOOD, "whole") for verdict in count) else 1
 
