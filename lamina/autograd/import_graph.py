@@ -23,6 +23,7 @@ from lamina.autograd.lower.numbers import Decided, OpenNumber
 from lamina.autograd.lower.records import record_lowering
 from lamina.autograd.symbols import STATIC, OpenSizes
 from lamina.autograd.trace import Traced
+from lamina.autograd.value_errors import may_raise
 from lamina.errors import CompilerBug, Unsupported
 from lamina.ir.attributes import STORAGE, UNIT, DenseElementsAttr
 from lamina.ir.core import UNKNOWN, Block, Builder, Location, Operation, Region, Value, make_module
@@ -244,6 +245,8 @@ class Importer:
         attributes["result_strides"] = [list(self.sizes.read_all(item.stride())) for item in present]
         if node.meta.get("effects"):
             attributes["effects"] = node.meta["effects"]
+        elif may_raise(node):
+            attributes["raises"] = True
         # A view of what it takes (of another dtype, say, or complex): its memory must live as long as this.
         is_view = any(returned.alias_info is not None for returned in schema_of(node).returns)
         if is_view or str(node.target) in MAY_ALIAS:

@@ -4,11 +4,14 @@
 
 An operation runs once for real, on tensors as small as its rank allows, for each combination of dtypes and
 numbers; what it raises, the program's own call would raise. What fills tensors with a number, 1e39 of float32
-or 300 of uint8, may take other sizes and indices: of it, a fill runs alone.
+or 300 of uint8, may take other sizes and indices: of it, a fill runs alone. What needs the program's sizes
+runs on zeros of these, and only that its kernel lacks a dtype counts.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -29,6 +32,16 @@ TRIED = frozenset(
     }
 )  # fmt: skip
 """Reductions, scans, products: operations besides the elementwise ones that may run on other sizes."""
+TRIED_ON_ZEROS = frozenset(
+    {
+        "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "batch_norm", "bucketize",
+        "grid_sampler_2d", "grid_sampler_3d", "im2col", "kthvalue", "log_sigmoid", "log_sigmoid_forward",
+        "median", "searchsorted", "topk", "trace", "upsample_bicubic2d", "upsample_bilinear2d",
+        "upsample_linear1d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+        "upsample_trilinear3d",
+    }
+)  # fmt: skip
+"""Operations that lack kernels of some dtypes and need sizes that fit each other."""
 MADE_OF_NUMBER = frozenset({"full", "full_like", "new_full", "scalar_tensor"})
 GIVEN_NUMBER = frozenset(
     {
@@ -50,6 +63,10 @@ LARGEST_WIDE = 3.3895313892515355e38
 """Beyond the largest number of its type eager refuses a float; bfloat16's serves for all types but f16."""
 LARGEST_HALF = 65504
 SIZE = 2
+MOST_ZEROS = 2**16
+"""Elements of all operands of an operation that runs on zeros."""
+REFUSAL = re.compile("not implemented for '|not support")
+_known_types: set[Any] = set()
 _known: dict[Any, list[torch.dtype]] = {}
 _known_fills: set[Any] = set()
 
@@ -66,6 +83,8 @@ def check_call(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result
         if func.overloadpacket is aten.arange:
             check_range(func, args, kwargs, result)
     if not is_tried(func):
+        if may_lack_types(func):
+            check_types(func, args, kwargs)
         return
     try:
         named = tuple((name, _key(value)) for name, value in kwargs.items())
@@ -79,6 +98,32 @@ def check_call(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result
         _known[key] = _dtypes(found)
     if _dtypes(result) != _known[key]:
         raise WrongShapeRuleError(f"torch's shape rule for {func} gives another dtype than its kernel")
+
+
+def check_types(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise what eager raises where its kernel lacks the operands' dtypes; all have f32 and f64."""
+    values = [*args, *kwargs.values()]
+    dtypes = tuple(each.dtype if isinstance(each, Tensor) else type(each) for each in values)
+    if (func, dtypes) in _known_types or not any(map(_is_rare, values)):
+        return
+    try:
+        if sum(math.prod(_sizes_at_hand(each)) for each in values if isinstance(each, Tensor)) > MOST_ZEROS:
+            return
+        zeros = [_make_zeros(value) for value in args]
+        named = {name: _make_zeros(value) for name, value in kwargs.items()}
+    except _NotTriedError:
+        return
+    with torch._C._DisableTorchDispatch(), torch.no_grad():
+        try:
+            func(*zeros, **named)
+        except (RuntimeError, IndexError, ValueError) as error:
+            if REFUSAL.search(str(error)):
+                raise
+    _known_types.add((func, dtypes))
+
+
+def _is_rare(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype not in (torch.float32, torch.float64)
 
 
 def check_fill(func: Any, numbers: Iterable[Any], result: Any) -> None:
@@ -192,6 +237,12 @@ def is_tried(func: Any) -> bool:
 
 
 @cache
+def may_lack_types(func: Any) -> bool:
+    """Whether an operation runs on zeros of the program's sizes to see if it has the operands' dtypes."""
+    return func.namespace == "aten" and func.overloadpacket.__name__ in TRIED_ON_ZEROS
+
+
+@cache
 def is_filling(func: Any) -> bool:
     """Whether an operation converts its number as a fill does."""
     name = func.overloadpacket.__name__.removesuffix("_")
@@ -218,6 +269,28 @@ def _key(value: Any) -> Any:
 
 def _small_size(tensor: Tensor) -> tuple[int, ...]:
     return tuple(min(size, SIZE) if type(size) is int else SIZE for size in tensor.shape)
+
+
+def _sizes_at_hand(tensor: Tensor) -> list[int]:
+    """A tensor's sizes, with this trace's values for those that vary."""
+    if tensor.device.type != "cpu" or tensor.layout is not torch.strided or tensor.is_quantized:
+        raise _NotTriedError
+    sizes: list[Any] = list(tensor.shape)
+    if not all(type(size) is int or size.node.has_hint() for size in sizes):
+        raise _NotTriedError
+    return [size if type(size) is int else size.node.hint for size in sizes]
+
+
+def _make_zeros(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return torch.zeros(_sizes_at_hand(value), dtype=value.dtype)
+    if isinstance(value, list | tuple):
+        return [_make_zeros(item) for item in value]
+    if isinstance(value, torch.SymInt) and value.node.has_hint():
+        return value.node.hint
+    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool | torch.Generator):
+        raise _NotTriedError
+    return value
 
 
 def _shrink(value: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from lamina.errors import CompilerBug
 from lamina.ir.core import Builder, Operation, Value
-from lamina.ir.ops import is_pure
+from lamina.ir.ops import is_removable
 from lamina.ir.remarks import Remarks
 from lamina.ir.types import Type
 
@@ -206,4 +206,4 @@ def _by_root(patterns: Iterable[Pattern]) -> dict[str, list[Pattern]]:
 
 def _is_unused(operation: Operation) -> bool:
     has_no_use = operation.results and not any(value.uses for value in operation.results)
-    return bool(has_no_use) and is_pure(operation)
+    return bool(has_no_use) and is_removable(operation)

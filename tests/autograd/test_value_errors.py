@@ -33,3 +33,31 @@ def test_an_unused_result_is_checked(name):
         program(MATRIX, BAD)
     with pytest.raises(expected.type):
         fast(MATRIX, BAD)
+
+
+IMAGES, NUMBERS = torch.arange(16).reshape(1, 1, 4, 4), torch.arange(4)
+REFUSED = {
+    "pool": lambda: functional.adaptive_avg_pool2d(IMAGES, 2),
+    "resize": lambda: functional.interpolate(IMAGES, scale_factor=2, mode="bilinear"),
+    "unfold": lambda: functional.unfold(IMAGES, 2),
+    "log sigmoid": lambda: functional.logsigmoid(NUMBERS),
+    "batch norm": lambda: functional.batch_norm(IMAGES, torch.zeros(1), torch.ones(1)),
+    "median": lambda: (NUMBERS > 1).median(),
+    "top": lambda: torch.topk(NUMBERS > 1, 1)[0],
+    "zero among divisors": lambda: 7 // NUMBERS,
+    "a remainder by zero": lambda: NUMBERS % NUMBERS,
+    "index": lambda: NUMBERS[NUMBERS + 1],
+    "class": lambda: functional.cross_entropy(torch.ones(4, 3), NUMBERS),
+}
+
+
+@pytest.mark.parametrize("use", [lambda made: made * 0, lambda made: torch.zeros(3), torch.zeros_like])
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_error_is_not_folded_away(name, use):
+    def program():
+        return use(REFUSED[name]())
+
+    with pytest.raises(Exception) as expected:
+        program()
+    with pytest.raises(expected.type):
+        lamina.compile(program)()

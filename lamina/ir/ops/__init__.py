@@ -36,11 +36,16 @@ def record(name: str) -> OpRecord | None:
 
 
 def is_pure(operation: Operation) -> bool:
-    """Whether the operation may be removed when unused, and merged with an equal one."""
+    """Whether the operation does nothing but compute its results: it may be merged with an equal one."""
     if aten.is_extern(operation):
         return aten.effects(operation) is None
     found = RECORDS.get(operation.name)
     return found is not None and PURE in found.traits
+
+
+def is_removable(operation: Operation) -> bool:
+    """Whether the operation may be removed when unused."""
+    return is_pure(operation) and "raises" not in operation.attributes
 
 
 def is_elementwise(operation: Operation) -> bool:

@@ -3,13 +3,14 @@
     %0 = math.exp %x
     return %x            =>      return %x
 
-Operations that draw random numbers or have effects stay, used or not: eager would advance the generator.
+Operations that draw random numbers or have effects stay, used or not: eager would advance the generator. So do
+those that raise for some values.
 """
 
 from __future__ import annotations
 
 from lamina.ir.core import Block, Operation
-from lamina.ir.ops import is_pure
+from lamina.ir.ops import is_removable
 from lamina.ir.passes import Context
 
 NAME = "dce"
@@ -29,7 +30,7 @@ def sweep(block: Block) -> int:
     """
     removed = 0
     for operation in reversed(block):
-        if operation.results and is_pure(operation) and not any(value.uses for value in operation.results):
+        if operation.results and is_removable(operation) and not any(value.uses for value in operation.results):
             operation.erase()
             removed += 1
             continue
