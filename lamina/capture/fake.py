@@ -13,6 +13,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from lamina.capture.deferred import defer_compiler_import
+from lamina.capture.machine.signals import stop
 from lamina.eager.mode import EagerFakeMode, fills_its_storage, make_fake_directly
 
 DATA_DEPENDENT: tuple[type[BaseException], ...] = tuple(
@@ -87,6 +88,8 @@ def make_fake(mode: FakeTensorMode, tensor: torch.Tensor) -> FakeTensor:
         if isinstance(tensor, torch.nn.Parameter):
             made._is_param = True
         return made  # type: ignore[no-any-return]
+    if tensor.is_leaf and tensor.grad is not None and tensor.grad.shape != tensor.shape:
+        stop("tensor-attribute", "a tensor was given data of other sizes than its gradient's")
     source: Any = InputSource()
     made = mode.from_tensor(tensor, static_shapes=True, source=source, **QUIET)
     return made  # type: ignore[no-any-return]

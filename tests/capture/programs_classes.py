@@ -509,6 +509,38 @@ def reversed_sequences():
     )
 
 
+def joined_without_a_length():
+    """`join` asks its iterator for a length, `list` the iterable."""
+    asked = []
+
+    class Steps:
+        def __init__(self, text):
+            self.text = text
+
+        def __len__(self):
+            asked.append(self.text)
+            raise KeyError("no length")
+
+        def __iter__(self):
+            return iter(self.text)
+
+    joined = "-".join(Steps("abc")), b"-".join(Steps([b"a", b"b"])), _message(lambda: "-".join(3))
+    return joined, _message(lambda: list(Steps("de"))), asked
+
+
+def names_of_classes_in_errors():
+    class Own:
+        pass
+
+    return [
+        _message(lambda: collections.deque() < Own()),
+        _message(lambda: Own() + collections.Counter()),
+        _message(lambda: collections.OrderedDict() - Own()),
+        _message(lambda: Own() @ collections.defaultdict(list)),
+        _message(lambda: range(3) * Own()),
+    ]
+
+
 def texts_of_own_classes():
     class Text(str):
         pass
@@ -540,6 +572,8 @@ def proxies_of_no_iterator():
 
 
 PROGRAMS = [
+    joined_without_a_length,
+    names_of_classes_in_errors,
     reversed_sequences,
     errors_that_print_objects,
     proxies_of_no_iterator,

@@ -13,6 +13,7 @@ from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.values.attributes import find_in_type, is_native_type
 from lamina.capture.values.conversions import Arguments, Keywords, Model
 from lamina.capture.values.iteration import (
+    MachineIterator,
     as_lazy_iterable,
     as_native_callable,
     as_native_iterable,
@@ -250,6 +251,14 @@ def consume_iterables_of_method(
     return world.call_native(native, taken, keywords)
 
 
+def join_strings(world: Any, native: Any, owner: Value, arguments: Arguments, keywords: Keywords) -> Value:
+    """`join` lists what `iter` gives, and asks that for its length, not the iterable."""
+    taken = [as_native_iterable(world, value) for value in arguments]
+    if taken and type(taken[0]) is MachineIterator:
+        taken[0] = MachineIterator(world, taken[0].iterator, taken[0].iterator)
+    return world.call_native(native, tuple(taken), keywords)
+
+
 def search_with(search: Callable[[Any, Any, Value], Value]) -> MethodModel:
     """index, count, remove: Python-level equality runs in the machine."""
 
@@ -301,15 +310,14 @@ SET_WRITERS = (
 )
 CONSUMING: dict[type, tuple[str, ...]] = {
     list: ("extend", "__init__", "__iadd__"),
-    str: ("join",),
-    bytes: ("join",),
-    bytearray: ("join", "extend"),
+    bytearray: ("extend",),
     deque: ("extend", "extendleft", "__init__"),
     set: SET_READERS + SET_WRITERS,
     frozenset: SET_READERS,
 }
 METHODS: dict[tuple[type, str], MethodModel] = {
     **{(kind, name): consume_iterables_of_method for kind, names in CONSUMING.items() for name in names},
+    **{(kind, "join"): join_strings for kind in (str, bytes, bytearray)},
     (list, "sort"): sort_list,
     (list, "index"): search_with(search_index),
     (tuple, "index"): search_with(search_index),

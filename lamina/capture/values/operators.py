@@ -11,6 +11,7 @@ from typing import Any
 from lamina.capture.machine.origins import call_natively
 from lamina.capture.machine.signals import MISSING, Value
 from lamina.capture.values.attributes import (
+    IMMUTABLE_TYPE,
     call_method,
     find_in_type,
     is_native_type,
@@ -171,7 +172,10 @@ class _Bare:
 
 def make_bare(value: Value) -> Value:
     """An object without operators for an error about the class of `value`."""
-    return type(type(value).__name__, (_Bare,), {})()
+    kind = type(value)
+    # C code names its classes with their modules, as in "collections.deque".
+    is_dotted = kind.__flags__ & IMMUTABLE_TYPE and kind.__module__ != "builtins"
+    return type(f"{kind.__module__}.{kind.__qualname__}" if is_dotted else kind.__name__, (_Bare,), {})()
 
 
 def fail_natively(native: Operator, left: Value, right: Value) -> Value:
