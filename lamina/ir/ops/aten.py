@@ -6,8 +6,8 @@ library's `mylib.op.default`); the `args` attribute marks it.
 `"aten.convolution.default"(%x, %w) {args = [unit, unit, none, [1, 1], ...], result_strides = [...]}`:
 each `unit` in `args` (and in the values of `kwargs`) takes the next operand; a `none` type is None.
 `aliases` marks a result that may be a view of the first operand, `raises` an operation that fails on some
-values of its operands: it runs, used or not. `effects = "random"` marks an operation that draws random numbers,
-`"host"` one with other effects.
+values of its operands: it runs, used or not. `effects = "random"` marks an operation that draws random
+numbers, `"host"` one with other effects.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     %0 = math.exp %x
     return %x            =>      return %x
 
-Operations that draw random numbers or have effects stay, used or not: eager would advance the generator. So do
-those that raise for some values.
+Operations that draw random numbers or have effects stay, used or not: eager would advance the generator.
+So do those that raise for some values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def sweep(block: Block) -> int:
     """
     removed = 0
     for operation in reversed(block):
-        if operation.results and is_removable(operation) and not any(value.uses for value in operation.results):
+        is_used = any(value.uses for value in operation.results)
+        if operation.results and not is_used and is_removable(operation):
             operation.erase()
             removed += 1
             continue
