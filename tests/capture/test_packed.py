@@ -159,14 +159,18 @@ def test_mixed_precision(kind, is_grad_enabled) -> None:
 
 
 def test_mixed_precision_of_an_lstm_is_a_break() -> None:
-    """In eager its result is bfloat16 where all lengths are the same, else float32."""
+    """In eager its result is bfloat16 where all lengths are the same, else float32; always that on torch 2.11."""
     model = Encoder(torch.nn.LSTM).requires_grad_(False)
     fast, x = lamina.compile(model), torch.randn(3, 7, 5)
+    types = set()
     with torch.autocast("cpu"):
         for lengths in ([7, 3, 5], [7, 7, 7]):
-            torch.testing.assert_close(fast(x, torch.tensor(lengths)), model(x, torch.tensor(lengths)))
+            expected = model(x, torch.tensor(lengths))
+            torch.testing.assert_close(fast(x, torch.tensor(lengths)), expected)
+            types.add(expected[0].dtype)
         breaks = lamina.explain(fast, x, torch.tensor(lengths)).breaks
-    assert any("depends on the lengths" in each["message"] for each in breaks)
+    depends = any("depends on the lengths" in each["message"] for each in breaks)
+    assert depends == (len(types) > 1)
 
 
 def test_batch_sizes_that_were_written_to() -> None:
