@@ -7,12 +7,11 @@ import sys
 import types
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from lamina.capture.machine.frame import Frame
+from lamina.capture.machine.origins import PACKAGE
 
-PACKAGE = str(Path(__file__).resolve().parents[2])
 GENERATED = "<lamina "
 
 Step = Callable[[tuple[Any, ...], Any, tuple[Any, ...], dict[str, Any]], Any]

@@ -19,6 +19,7 @@ from pathlib import Path
 from lamina.capture.machine.signals import TracingFailed, Value
 
 PACKAGE = str(Path(__file__).parents[2])
+"""Where the code of this package lies."""
 MODELS = str(Path(__file__).parents[1] / "values")
 SPEAKING = (*(str(Path(__file__).parents[1] / part) for part in ("machine", "opcodes")), MODELS)
 """Where a `raise` statement speaks for CPython, or passes on what the program raised."""

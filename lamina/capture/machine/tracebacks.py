@@ -10,12 +10,11 @@ import dis
 import functools
 import inspect
 import types
-from pathlib import Path
 
 from lamina.capture.machine.code import CACHE
 from lamina.capture.machine.frame import Frame
+from lamina.capture.machine.origins import PACKAGE
 
-PACKAGE = str(Path(__file__).parents[2])
 START = bytes((dis.opmap["RETURN_GENERATOR"], 0, dis.opmap["POP_TOP"], 0))
 FILLER = bytes((dis.opmap["NOP"], 0))
 ARGUMENT_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
