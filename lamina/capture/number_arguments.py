@@ -92,6 +92,7 @@ CHECKED: dict[str, Callable[[tuple[Any, ...], dict[str, Any]], bool]] = {
         outcome(operator.gt, pick(args, kwargs, 2, "rtol", 1e-5), 0)
         and outcome(operator.gt, pick(args, kwargs, 3, "atol", 1e-8), 0)
     ),
+    "multi_margin_loss": lambda args, kwargs: type(pick(args, kwargs, 2, "p", 1)) is not NumberValue,
     **dict.fromkeys(
         ("pow", "ipow"),
         lambda args, kwargs: is_small_exponent(pick(args, kwargs, 1, "exponent", 2)),

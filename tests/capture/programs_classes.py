@@ -466,7 +466,7 @@ def searches_ask_no_methods():
             return other == 1
 
     items, pair = Liar((2, One(), 1)), Pair((3, One()))
-    found = [items.index(1), items.count(1), pair.index(1)]
+    found = [items.index(1), items.count(1), pair.index(1), "%s-%d" % Pair((3, 4))]
     items.remove(1)
     return found, _message(lambda: {Pair((3, 4)): 1}[3, 4]), list.__repr__(items)[:3], list.__len__(items)
 

@@ -244,3 +244,10 @@ def test_a_quotient_of_sizes_that_is_one():
     for exponent in (6, 2, 5, 6):
         x = torch.arange(64.0)
         torch.testing.assert_close(fast(x, exponent), program(x, exponent))
+
+
+def test_an_order_of_which_there_are_two():
+    program = lambda x, k: F.multi_margin_loss(x, LABELS, p=k)  # noqa: E731
+    fast = lamina.compile(program)
+    for order in (1.0, 2.0, 0.5, 65520.0, 2, 1.0):
+        check(fast, program, order)

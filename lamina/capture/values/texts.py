@@ -61,7 +61,7 @@ def printf(world: Any, template: Value, values: Value) -> Value:
     is_tuple = isinstance(values, tuple)
     if not is_tuple and (isinstance(values, dict) or hasattr(type(values), "__getitem__")):
         return values
-    given = list(values) if is_tuple else [values]
+    given = list(tuple.__iter__(values)) if is_tuple else [values]
     index = 0
     for _, width, precision, sign in FIELD.findall(text):
         if sign == "%":
