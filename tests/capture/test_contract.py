@@ -18,6 +18,12 @@ import lamina
 logger = logging.getLogger("contract")
 
 
+@pytest.fixture(autouse=True)
+def enabled_logger(monkeypatch):
+    """Who configures logging anew disables the loggers that there are."""
+    monkeypatch.setattr(logger, "disabled", False)
+
+
 def warns(x, level):
     warnings.warn("made after the addition", DeprecationWarning, level)
     logger.warning("sizes %s", tuple(x.shape), stacklevel=min(level, 2))
