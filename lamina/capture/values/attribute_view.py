@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from lamina.capture.machine.signals import MISSING, Value
+from lamina.capture.machine.signals import Value
+from lamina.capture.values.named_entries import NamedEntries
 
 
-class AttributeView:
+class AttributeView(NamedEntries):
     """Behaves as the dict it stands for; listing its names reads all of them."""
 
     __slots__ = ("importer", "state")
@@ -22,41 +23,14 @@ class AttributeView:
         known: dict[str, Value] = self.importer.complete(self.state)
         return known
 
-    def get(self, name: str, default: Value = None) -> Value:
-        value = self.importer.read_attribute(self.state, name)
-        return default if value is MISSING else value
+    def _read(self, name: str) -> Value:
+        return self.importer.read_attribute(self.state, name)
 
-    def __getitem__(self, name: str) -> Value:
-        value = self.importer.read_attribute(self.state, name)
-        if value is MISSING:
-            raise KeyError(name)
-        return value
-
-    def __contains__(self, name: str) -> bool:
-        return self.importer.read_attribute(self.state, name) is not MISSING
-
-    def __setitem__(self, name: str, value: Value) -> None:
+    def _write(self, name: str, value: Value) -> None:
         self.state.known[name] = value
 
-    def __delitem__(self, name: str) -> None:
-        self[name]
+    def _erase(self, name: str) -> None:
         self.importer.erase_attribute(self.state, name)
-
-    def pop(self, name: str, *default: Value) -> Value:
-        if default and name not in self:
-            return default[0]
-        value = self[name]
-        del self[name]
-        return value
-
-    def setdefault(self, name: str, default: Value = None) -> Value:
-        if name not in self:
-            self[name] = default
-        return self[name]
-
-    def update(self, *others: Any, **named: Value) -> None:
-        for name, value in dict(*others, **named).items():
-            self[name] = value
 
     def copy(self) -> dict[str, Value]:
         return dict(self._all())

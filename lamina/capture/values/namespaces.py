@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lamina.capture.machine.signals import MISSING, UNBOUND, Value, stop
+from lamina.capture.machine.signals import UNBOUND, Value, stop
+from lamina.capture.values.named_entries import NamedEntries
 
 
-class Namespace:
+class Namespace(NamedEntries):
     """Behaves as the dict it stands for; what is read and written name by name is a global."""
 
     __slots__ = ("entries", "world")
@@ -17,43 +18,16 @@ class Namespace:
         self.world = world
         self.entries = entries
 
-    def get(self, name: str, default: Value = None) -> Value:
-        value = self.world.read_name(self.entries, name)
-        return default if value is MISSING else value
+    def _read(self, name: str) -> Value:
+        return self.world.read_name(self.entries, name)
 
-    def __getitem__(self, name: str) -> Value:
-        value = self.world.read_name(self.entries, name)
-        if value is MISSING:
-            raise KeyError(name)
-        return value
-
-    def __contains__(self, name: str) -> bool:
-        return self.world.read_name(self.entries, name) is not MISSING
-
-    def __setitem__(self, name: str, value: Value) -> None:
+    def _write(self, name: str, value: Value) -> None:
         if type(name) is not str:
             self._stop("a key that is no name")
         self.world.write_name(self.entries, name, value)
 
-    def __delitem__(self, name: str) -> None:
-        self[name]
+    def _erase(self, name: str) -> None:
         self.world.write_name(self.entries, name, UNBOUND)
-
-    def pop(self, name: str, *default: Value) -> Value:
-        if default and name not in self:
-            return default[0]
-        value = self[name]
-        del self[name]
-        return value
-
-    def setdefault(self, name: str, default: Value = None) -> Value:
-        if name not in self:
-            self[name] = default
-        return self[name]
-
-    def update(self, *others: Any, **named: Value) -> None:
-        for name, value in dict(*others, **named).items():
-            self[name] = value
 
     def __iter__(self) -> Any:
         self._stop("iteration")
