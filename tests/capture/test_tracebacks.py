@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import traceback
@@ -141,6 +142,34 @@ def test_broken_everywhere(program):
     x = torch.ones(2)
     result = call_broken(program, (x,), 2)[0]
     torch.testing.assert_close(result[0], program(x)[0])
+
+
+def with_cells(x, scale):
+    def fails_in_a_closure(y, *rest, key=1, **named):
+        return [y * scale + each / 0 for each in (1, len(rest))]
+
+    try:
+        fails_in_a_closure(2)
+    except ZeroDivisionError as error:
+        caught = error
+    return x * scale, caught
+
+
+def test_what_is_asked_of_its_frames():
+    """As debuggers and reports of errors do: nothing of the program is kept, and nothing breaks."""
+    _, error = lamina.compile(with_cells, fullgraph=True)(torch.ones(2), 3)
+    entries, names = error.__traceback__, []
+    while entries is not None:
+        frame = entries.tb_frame
+        names.append(frame.f_code.co_name)
+        assert dict(frame.f_locals) == {} and frame.f_back is None and frame.f_globals is globals()
+        assert isinstance(frame.f_lineno, (int, type(None))) and repr(frame) and not frame.f_trace
+        entries = entries.tb_next
+    assert names[:2] == ["with_cells", "fails_in_a_closure"]
+    shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+    assert "ZeroDivisionError" in "".join(shown.format())
+    traceback.clear_frames(error.__traceback__)
+    gc.collect()
 
 
 def test_an_error_that_is_given_back():

@@ -41,20 +41,21 @@ def find_offset(code: types.CodeType, index: int) -> int:
 
 
 def make_stub(frame: Frame) -> types.FrameType:
-    cells = tuple(types.CellType() for _ in frame.code.co_freevars)
-    function = types.FunctionType(make_stub_code(frame.code), frame.global_names, None, None, cells)
+    function = types.FunctionType(make_stub_code(frame.code), frame.global_names)
     stub: types.FrameType = function().gi_frame
     return stub
 
 
 @functools.lru_cache(maxsize=256)
 def make_stub_code(code: types.CodeType) -> types.CodeType:
-    """A generator without arguments that has the names and positions of `code`."""
+    """A generator without arguments and cells, which nobody would fill, that has the positions of `code`."""
     fillers = (len(code.co_code) - len(START)) // len(FILLER)
     return code.replace(
         co_code=START + FILLER * fillers,
         co_argcount=0,
         co_posonlyargcount=0,
         co_kwonlyargcount=0,
+        co_cellvars=(),
+        co_freevars=(),
         co_flags=code.co_flags & ~(ARGUMENT_FLAGS | KINDS) | inspect.CO_GENERATOR,
     )
