@@ -9,7 +9,6 @@ round; an operation in a higher precision decides where two results are further 
 
 from __future__ import annotations
 
-import argparse
 import cmath
 import math
 import pathlib
@@ -25,6 +24,7 @@ if str(ROOT) not in sys.path:
 
 import lamina  # noqa: E402
 from tests.fuzz.number_operations import EXACT, OPERATIONS  # noqa: E402
+from tests.fuzz.seeded_cases import run_cases  # noqa: E402
 from tests.parity.compare import copy_arguments, find_difference, flatten, widen  # noqa: E402
 
 TYPES = (
@@ -123,25 +123,5 @@ def run_case(seed, only=""):
     return ""
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=5000)
-    parser.add_argument("--only", default="")
-    arguments = parser.parse_args()
-    wrong = []
-    for seed in range(arguments.first, arguments.first + arguments.count):
-        found = run_case(seed, arguments.only)
-        if found:
-            wrong.append(seed)
-            print(f"seed {seed}: {found}", flush=True)
-        if seed % 100 == 99:
-            lamina.reset()
-    print(f"{arguments.count} cases, {len(OPERATIONS)} operations: {len(wrong)} wrong")
-    return bool(wrong)
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_cases(__doc__, run_case, 5000, f"cases, {len(OPERATIONS)} operations"))

@@ -9,7 +9,6 @@ it is contiguous are compared; and whether writing to it would write to an argum
 
 from __future__ import annotations
 
-import argparse
 import pathlib
 import random
 import sys
@@ -23,6 +22,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 import lamina  # noqa: E402
+from tests.fuzz.seeded_cases import run_cases  # noqa: E402
 from tests.parity.compare import flatten  # noqa: E402
 
 LAST = torch.channels_last
@@ -162,25 +162,5 @@ def run_case(seed, only=""):
     return ""
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--only", default="")
-    arguments = parser.parse_args()
-    wrong = 0
-    for seed in range(arguments.first, arguments.first + arguments.count):
-        found = run_case(seed, arguments.only)
-        if found:
-            wrong += 1
-            print(f"seed {seed}: {found}", flush=True)
-        if seed % 100 == 99:
-            lamina.reset()
-    print(f"{arguments.count} cases: {wrong} wrong")
-    return bool(wrong)
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_cases(__doc__, run_case, 2000, "cases"))
